@@ -84,12 +84,15 @@ package struct FolderStore: BlobStore {
   private static let subfolders = 256
 }
 
+/// A folder may lie on a server that does not answer: whatever else of the process blocks has threads of its own.
+private let blobThreads = BlockingThreads(4)
+
 extension BlockingWork {
   /// Runs `work` to its end, also when the task is cancelled: what it has begun must be cleaned up.
   static func onBlobs<Value: Sendable>(
     _ work: @escaping @Sendable () throws(BlobFailure) -> Value
   ) async throws(BlobFailure) -> Value {
-    guard let value = try await run(work) else { throw BlobFailure("the process is ending") }
+    guard let value = try await blobThreads.run(work) else { throw BlobFailure("the process is ending") }
     return value
   }
 }
