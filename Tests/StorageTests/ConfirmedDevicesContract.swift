@@ -37,6 +37,12 @@ import Testing
         try await store.storage.confirmDevices(list, of: account, at: beta, now: store.now)
         #expect(try await confirmed(since: store.now) == list)
       }
+      // A word of a clock that was ahead is replaced by the next one.
+      let ahead = store.now.adding(.seconds(40 * 86_400))
+      try await store.storage.confirmDevices(devices, of: account, at: beta, now: ahead)
+      try await store.storage.confirmDevices([devices[0]], of: account, at: beta, now: store.now)
+      #expect(try await confirmed(since: store.now) == [devices[0]])
+      #expect(try await confirmed(since: ahead) == nil)
       try await store.storage.forgetConfirmedDevices(of: account, at: beta)
       #expect(try await confirmed(since: before) == nil)
     }

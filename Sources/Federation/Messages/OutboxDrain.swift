@@ -47,9 +47,12 @@ struct OutboxDrain: Sendable {
     while !Task.isCancelled {
       let now = clock.removal()
       let page = try await page(of: relay, after: last)
-      let old = Array(page.prefix { policy.isTooOld($0.accepted, at: now) })
+      let looked = page.prefix { held in
+        policy.isTooOld(held.accepted, at: now) || policy.isFromAhead(held.accepted, at: clock.now())
+      }
+      let old = looked.filter { policy.isTooOld($0.accepted, at: now) }
       tally.add(try await removal.giveUp(old, because: .expired, by: policy, at: now))
-      guard let end = old.last?.sequence, old.count == page.count else { break }
+      guard let end = looked.last?.sequence, looked.count == page.count else { break }
       last = end
     }
   }

@@ -29,6 +29,10 @@ package struct OutboxPolicy: Sendable {
 
   package func isTooOld(_ accepted: Timestamp, at now: Timestamp) -> Bool { accepted.adding(age) <= now }
 
+  /// Whether it was accepted by a clock that was ahead: it says nothing of those behind it.
+  func isFromAhead(_ accepted: Timestamp, at now: Timestamp) -> Bool { accepted > now.adding(Self.skew) }
+  private static let skew = Duration.seconds(300)
+
   /// Whether a sender that has no room for the word of it is waited for no longer.
   func isPastTelling(_ accepted: Timestamp, at now: Timestamp) -> Bool {
     accepted.adding(age).adding(Self.tellingMax) <= now

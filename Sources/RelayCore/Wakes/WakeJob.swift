@@ -33,6 +33,8 @@ package struct WakeTerms: Sendable, Equatable {
 
   /// For so long a provider counts as served that a process has announced: longer than any restart takes.
   package static let announcedFor = Duration.seconds(86_400)
+  /// A time that lies further ahead comes from a clock that was wrong.
+  package static let skew = Duration.seconds(60)
 
   /// How long a wake-up that an operator asked for is worth sending.
   package var testLifetime: Duration { min(lifetime, .seconds(120)) }

@@ -58,4 +58,6 @@ struct OutboxRow {
   /// How long a confirmed list of devices is kept: twice as long as it serves, since its time is that of a relay's
   /// clock.
   static let confirmationMillisMax = 2 * Timestamp.millisPerDay
+  /// A word that is so much newer than the present one comes from a clock that was wrong.
+  static let confirmationSkewMillis: Int64 = 300_000
 }

@@ -16,6 +16,7 @@ extension PostgresStorage {
       ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices,
         registration_ids = excluded.registration_ids, confirmed = excluded.confirmed
       WHERE known.confirmed <= excluded.confirmed
+        OR known.confirmed > excluded.confirmed + \(OutboxRow.confirmationSkewMillis)
       """)
   }
 

@@ -12,7 +12,7 @@ extension SQLiteStorage {
         INSERT INTO confirmed_devices (account, peer, devices, confirmed)
         SELECT \(account), name, \(text), \(now) FROM peers WHERE name = \(relay)
         ON CONFLICT (account, peer) DO UPDATE SET devices = excluded.devices, confirmed = excluded.confirmed
-        WHERE confirmed <= excluded.confirmed
+        WHERE confirmed <= excluded.confirmed OR confirmed > excluded.confirmed + \(OutboxRow.confirmationSkewMillis)
         """)
     }
   }

@@ -40,7 +40,7 @@ extension PostgresStorage {
       SET swept = CASE WHEN w.began < n.now - \(lifetime) THEN n.last ELSE w.swept END,
         ready = CASE WHEN w.began < n.now - \(lifetime) THEN n.last ELSE w.bound END,
         bound = n.last, began = n.now
-      FROM n WHERE w.began <= n.now - \(pause.wakeMillis)
+      FROM n WHERE w.began <= n.now - \(pause.wakeMillis) OR w.began > n.now + \(WakeTerms.skew.wakeMillis)
       """)
     // If the clock is not believed nothing is forgotten.
     let past = try await clockReading().removalTime.millis

@@ -34,7 +34,7 @@ extension SQLiteStorage {
             coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0) AS last
           FROM wake_sweeps
         ) AS n
-        WHERE began <= \(now - pause.wakeMillis)
+        WHERE began <= \(now - pause.wakeMillis) OR began > \(now + WakeTerms.skew.wakeMillis)
         """)
       // If the clock is not believed nothing is forgotten.
       let past = try Self.seenTime(in: db).removalTime(at: clock).millis
