@@ -63,6 +63,26 @@ import Testing
     }
   }
 
+  @Test func `a row of a peer that has none in this part, written past the triggers, is repaired`() async throws {
+    try await FollowerSite.with(.postgres) { site in
+      for index in 1...20 { try await site.register(index) }
+      let gamma = try await site.addPeer("gamma")
+      let token = try FollowerSite.token(100)
+      var pace = FollowerSite.pace
+      (pace.poll, pace.check) = (.milliseconds(2), .milliseconds(1))
+      try await Self.followParts(3, of: site, pace) { views in
+        let hex = token.bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        try await site.sql(
+          """
+          SET session_replication_role = replica;
+          INSERT INTO peer_contacts (peer, token, supports_sms, voice, pass) VALUES ('\(gamma)', '\\x\(hex)', false, true, 1)
+          """)
+        try await Self.expectSame(views, site, (1...20).map { try FollowerSite.token($0) } + [token])
+        #expect(site.log.contains("was repaired"))
+      }
+    }
+  }
+
   @Test func `the file of another part is not used, and a part's own is`() async throws {
     try await FollowerSite.with(.embedded) { site in
       for index in 1...40 { try await site.register(index) }

@@ -145,6 +145,16 @@ import Testing
       await #expect(throws: StoreError.self) {
         try await storage.setContactOwner(of: token, to: Sample.relay("nobody"))
       }
+      // Nor is it in the directory any more where it is a peer's that is asked.
+      let epsilon = try Sample.relay("epsilon")
+      #expect(try await storage.savePeer(Sample.peer("epsilon")))
+      #expect(try await storage.changePeerPolicy(PeerPolicyChange(contacts: .query), of: epsilon))
+      #expect(try await storage.setContactOwner(of: token, to: evil) == delta)
+      while try await reader.follow() > 0 {}
+      #expect(reader.entries[token]?.relay == evil)
+      #expect(try await storage.setContactOwner(of: token, to: epsilon) == evil)
+      #expect(try await reader.follow() > 0)
+      #expect(reader.entries[token] == nil)
     }
   }
 

@@ -65,10 +65,11 @@ struct DriftCheck: Sendable {
     }
     let (resolver, relays, part) = (TokenResolver(store: store, relays: view.relays), view.relays, view.part)
     return await BlockingWork.run {
+      let known = entries.filter { part.holds($0.token) }
+        .compactMap { entry in resolver.tableEntry(entry).map { (entry.token, $0) } }
+      // Behind the entries: one of them may be the first of its relay.
       var digest = RangeDigest(names: relays.names)
-      for entry in entries where part.holds(entry.token) {
-        if let known = resolver.tableEntry(entry) { digest.add(entry.token, known) }
-      }
+      for (token, entry) in known { digest.add(token, entry) }
       return digest.digest
     }
   }

@@ -15,6 +15,8 @@ package enum PartFailure: Error, Equatable, CustomStringConvertible {
   case unauthorized
   /// It has another part.
   case otherPart
+  /// Its directory is of an older state of the store.
+  case outdated
   /// It is starting, or stopping.
   case notReady
   /// The answer is none.
@@ -26,6 +28,7 @@ package enum PartFailure: Error, Equatable, CustomStringConvertible {
     case .timedOut: "no answer in time"
     case .unauthorized: "it takes this process for a stranger: does it use the same store?"
     case .otherPart: "it holds another part"
+    case .outdated: "its directory is of an older state of the store: does it use the same one?"
     case .notReady: "it is not ready yet"
     case .foreign(let status): "what answers there is no part of a directory (status \(status))"
     }

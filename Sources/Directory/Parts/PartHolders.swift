@@ -19,39 +19,77 @@ package struct PartAddress: Sendable, Equatable {
 
 /// The processes that hold one part, and which of them answer.
 ///
-/// A process that failed twice in a row is asked no more, until it answers the watch again (`DirectoryParts.run`).
+/// A process that failed twice in a row is asked no more, until it answers the watch again (`DirectoryParts.run`). One
+/// that answers the watch and fails with what it is asked, as behind a link that loses what is large, has to answer the
+/// watch twice as often each time.
 final class PartHolders: Sendable {
   private struct State {
-    /// Failures in a row, of each.
-    var failures: [Int]
+    var callees: [Callee]
     /// The one to be asked first next time.
     var turn = 0
     /// As a process said last.
     var entries: Int?
   }
 
+  /// One of the processes.
+  private struct Callee {
+    /// Failures in a row.
+    var failures = 0
+    /// Answers to the watch until it is asked again, and as many the next time.
+    var watchesLeft = 1
+    var watches = 1
+
+    var isAsked: Bool { failures < PartHolders.failuresMax }
+
+    /// - Parameter isWatch: says nothing of whether it would answer a question.
+    mutating func answered(isWatch: Bool) {
+      guard isWatch else { return self = Callee() }
+      guard !isAsked else { return }
+      watchesLeft -= 1
+      // With its first failure it is asked no more.
+      if watchesLeft == 0 { failures = PartHolders.failuresMax - 1 }
+    }
+
+    /// - Parameter isWatch: the watch finds out in time when it answers again.
+    mutating func failed(isWatch: Bool) {
+      let wasAsked = isAsked
+      failures += 1
+      guard wasAsked, !isAsked else { return }
+      watches = isWatch ? 1 : min(2 * watches, PartHolders.watchesMax)
+      watchesLeft = watches
+    }
+  }
+
   let part: DirectoryPartition
   private let urls: [String]
   private let client: PartClient
+  private let generations: PartGenerations
   private let metrics: PartMetrics
   private let logger: Logger
   private let state: Mutex<State>
 
   private static let failuresMax = 2
+  /// A minute, as the watch goes.
+  private static let watchesMax = 32
 
-  /// - Parameter urls: one or more.
-  init(_ part: DirectoryPartition, at urls: [String], client: PartClient, logger: Logger) {
+  /// - Parameters:
+  ///   - urls: one or more.
+  ///   - generations: of the parts' stores, shared by all parts.
+  init(
+    _ part: DirectoryPartition, at urls: [String], client: PartClient, generations: PartGenerations, logger: Logger
+  ) {
+    self.generations = generations
     self.part = part
     self.urls = urls
     self.client = client
     self.logger = logger
     metrics = PartMetrics(part)
     metrics.answering(urls.count)
-    state = Mutex(State(failures: urls.map { _ in 0 }))
+    state = Mutex(State(callees: urls.map { _ in Callee() }))
   }
 
   /// Whether there is a process to ask.
-  var canBeAsked: Bool { state.withLock { $0.failures.contains { $0 < Self.failuresMax } } }
+  var canBeAsked: Bool { state.withLock { $0.callees.contains(where: \.isAsked) } }
   /// How many contacts the part has; nil before a process said it.
   var entries: Int? { state.withLock { $0.entries } }
 
@@ -91,7 +129,7 @@ final class PartHolders: Sendable {
   private func inTurn() -> [Int] {
     state.withLock { state in
       defer { state.turn = (state.turn + 1) % urls.count }
-      return urls.indices.map { ($0 + state.turn) % urls.count }.filter { state.failures[$0] < Self.failuresMax }
+      return urls.indices.map { ($0 + state.turn) % urls.count }.filter { state.callees[$0].isAsked }
     }
   }
 
@@ -100,20 +138,21 @@ final class PartHolders: Sendable {
   {
     do throws(PartFailure) {
       let answers = try await client.ask(questions, body, at: urls[index])
-      succeeded(index, answers)
+      guard generations.accepts(answers.place.generation) else { throw .outdated }
+      succeeded(index, answers, isWatch: body == nil)
       return answers
     } catch {
-      failed(index, error)
+      failed(index, error, isWatch: body == nil)
       throw error
     }
   }
 
-  private func succeeded(_ index: Int, _ answers: PartAnswers) {
+  private func succeeded(_ index: Int, _ answers: PartAnswers, isWatch: Bool) {
     let (isBack, count) = state.withLock { state in
       state.entries = answers.entries
-      defer { state.failures[index] = 0 }
-      let isBack = state.failures[index] >= Self.failuresMax
-      return (isBack, state.failures.indices.count { $0 == index || state.failures[$0] < Self.failuresMax })
+      let wasAsked = state.callees[index].isAsked
+      state.callees[index].answered(isWatch: isWatch)
+      return (!wasAsked && state.callees[index].isAsked, state.callees.count(where: \.isAsked))
     }
     metrics.holds(answers.entries)
     guard isBack else { return }
@@ -121,13 +160,12 @@ final class PartHolders: Sendable {
     logger.notice("a process with a part of the directory answers again", metadata: metadata(index))
   }
 
-  private func failed(_ index: Int, _ failure: PartFailure) {
+  private func failed(_ index: Int, _ failure: PartFailure, isWatch: Bool) {
     metrics.failed()
     let (isGone, count) = state.withLock { state in
-      state.failures[index] += 1
-      return (
-        state.failures[index] == Self.failuresMax, state.failures.count { $0 < Self.failuresMax }
-      )
+      let wasAsked = state.callees[index].isAsked
+      state.callees[index].failed(isWatch: isWatch)
+      return (wasAsked && !state.callees[index].isAsked, state.callees.count(where: \.isAsked))
     }
     guard isGone else { return }
     metrics.answering(count)

@@ -169,14 +169,16 @@ enum DirectoryTriggers {
     "CREATE TRIGGER relay_peer_removed AFTER DELETE ON peers FOR EACH ROW EXECUTE FUNCTION relay_peer_changed()",
     // Contacts of a suspended peer are no part of the directory. Every change of contacts has locked the peer's row
     // before, so what is read of it here stays true to the commit. A claim that ends may uncover another peer's,
-    // whatever became of its own peer.
+    // whatever became of its own peer. One of a peer that is asked may cover another's.
     """
     CREATE FUNCTION relay_contacts_changed() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       INSERT INTO directory_changes (token)
       SELECT c.token FROM changed AS c
       WHERE (SELECT p.state = 'active' AND p.contacts_mode = 'copy' FROM peers AS p WHERE p.name = c.peer)
-        OR TG_OP = 'DELETE' AND EXISTS (SELECT FROM peer_contacts AS e WHERE e.token = c.token AND e.peer <> c.peer);
+        OR (TG_OP = 'DELETE'
+            OR (SELECT p.state = 'active' AND p.contacts_mode = 'query' FROM peers AS p WHERE p.name = c.peer))
+          AND EXISTS (SELECT FROM peer_contacts AS e WHERE e.token = c.token AND e.peer <> c.peer);
       RETURN NULL;
     END $$
     """,
@@ -282,7 +284,9 @@ enum DirectoryTriggers {
     END;
     CREATE TRIGGER contact_added AFTER INSERT ON peer_contacts BEGIN
       INSERT INTO directory_changes (token)
-      SELECT NEW.token FROM peers WHERE name = NEW.peer AND state = 'active' AND contacts_mode = 'copy';
+      SELECT NEW.token FROM peers
+      WHERE name = NEW.peer AND state = 'active' AND (contacts_mode = 'copy' OR contacts_mode = 'query'
+        AND EXISTS (SELECT 1 FROM peer_contacts WHERE token = NEW.token AND peer <> NEW.peer));
     END;
     CREATE TRIGGER contact_removed AFTER DELETE ON peer_contacts BEGIN
       INSERT INTO directory_changes (token)
