@@ -1,3 +1,4 @@
+import RelayCore
 import TestSupport
 import TestTags
 import Testing
@@ -35,6 +36,46 @@ import Testing
           """)
         #expect(references == "0", "\(table) has a foreign key, or is named by one")
       }
+    }
+  }
+
+  @Test func `a distributed store whose server has not loaded Citus is not served`() async throws {
+    try await withPostgres { _, server, url in
+      // As Citus leaves it, seen without Citus: its tables there are empty.
+      try await Loopback.blocking {
+        _ = try server.sql(
+          """
+          CREATE FUNCTION citus_truncate_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+          CREATE TRIGGER truncated AFTER TRUNCATE ON messages EXECUTE FUNCTION citus_truncate_trigger();
+          """, in: url)
+      }
+      let storage = try PostgresStorage(url: url, logger: .quiet)
+      try await eventually("it is said why") {
+        do throws(StoreError) {
+          try await storage.ping()
+          return false
+        } catch {
+          return "\(error)".contains("has not loaded Citus")
+        }
+      }
+      await storage.close()
+    }
+  }
+
+  @Test func `a mark of a distribution that has divided nothing is taken back`() async throws {
+    try await withPostgres { storage, server, url in
+      let before = try await storage.compatibility()
+      let mark = SchemaMark.distributing
+      try await Loopback.blocking {
+        _ = try server.sql(
+          """
+          INSERT INTO relay_schema (version, name, applied, usable_from)
+          VALUES (\(mark.rawValue), '\(mark.name)', 1, \(mark.rawValue))
+          """, in: url)
+      }
+      #expect(try await storage.compatibility() == .distributing)
+      await #expect(throws: DistributionFailure.self) { try await storage.distribute(shards: 2) { _ in } }
+      #expect(try await storage.compatibility() == before)
     }
   }
 

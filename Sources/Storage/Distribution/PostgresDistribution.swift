@@ -46,6 +46,7 @@ private struct Distribution {
   let progress: @Sendable (DistributionProgress) -> Void
 
   func run() async throws(DistributionFailure) -> PostgresPlacement {
+    try await takeMarkBack()
     var placement = try await look()
     if placement.steps(shards: shards).isEmpty {
       guard try await isMarked() else { return placement }
@@ -57,27 +58,43 @@ private struct Distribution {
     try await keepOthersOff(placement)
     // A lock that is waited for is another client's, and none of a relay: those are off.
     try await run("SELECT set_config('lock_timeout', '30000', false)")
-    while let step = placement.steps(shards: shards).first {
-      guard !Task.isCancelled else { throw .store(.unavailable(reason: "the caller gave up")) }
-      try await perform(step)
-      placement = try await look()
+    do throws(DistributionFailure) {
+      while let step = placement.steps(shards: shards).first {
+        guard !Task.isCancelled else { throw .store(.unavailable(reason: "the caller gave up")) }
+        try await perform(step)
+        placement = try await look()
+      }
+    } catch {
+      // What failed is said, not that the mark could not be taken back.
+      try? await takeMarkBack()
+      throw error
     }
     try await unmark()
     return placement
   }
 
+  /// Where nothing is divided yet, relays may serve as before.
+  private func takeMarkBack() async throws(DistributionFailure) {
+    let found = try await read()
+    guard !found.tables.isEmpty, !found.isBegun, try await isMarked() else { return }
+    try await unmark()
+  }
+
   /// - Throws: what stands in the way.
   private func look() async throws(DistributionFailure) -> PostgresPlacement {
-    let placement: PostgresPlacement
+    let placement = try await read()
+    if let obstacle = placement.obstacle { throw obstacle }
+    return placement
+  }
+
+  private func read() async throws(DistributionFailure) -> PostgresPlacement {
     do throws(StoreError) {
-      placement = try await PostgresPlacement.read { [connection] steps throws(StoreError) in
+      return try await PostgresPlacement.read { [connection] steps throws(StoreError) in
         do throws(PostgresError) { return try await connection.reads(steps) } catch { throw error.storeError }
       }
     } catch {
       throw .store(error)
     }
-    if let obstacle = placement.obstacle { throw obstacle }
-    return placement
   }
 
   // MARK: Steps

@@ -2,9 +2,9 @@ import Storage
 
 /// The findings on the servers that may take the primary's place.
 enum ReplicationFindings {
-  /// - Returns: nothing where one server stands alone.
+  /// - Returns: nothing where one server stands alone. One that waits for a standby which does not follow does not.
   static func all(_ found: PostgresDiagnosis.Replication) -> [Finding] {
-    guard found.hosts > 1 || !found.standbys.isEmpty else { return [] }
+    guard found.hosts > 1 || !found.standbys.isEmpty || !found.synchronousNames.isEmpty else { return [] }
     let primary = Finding.ok("\(found.primary) takes writes; storage.url names \(found.hosts) hosts")
     return [primary.named("primary"), standbys(found).named("standbys"), synchrony(found).named("synchronous")]
   }

@@ -384,10 +384,8 @@ extension PostgresConnection {
   private func lost(_ cause: PostgresPipeline.Lost.Cause) {
     guard case .established(_, let place, _) = state else { return }
     switch cause {
-    case .broken:
-      lost("the connection was lost")
-    case .refused(let state):
-      lost("PostgreSQL refuses what a session begins with (SQLSTATE \(state.code))")
+    case .other(let reason):
+      lost(reason)
     case .readOnly:
       leave(place)
       primary.isReadOnly(at: place, told: self)

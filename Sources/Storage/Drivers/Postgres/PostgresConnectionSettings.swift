@@ -47,7 +47,7 @@ extension PostgresConnection {
       }
       let settings = values.map { "pg_catalog.set_config('\($0)', '\($1)', false)" }
       return """
-        SELECT l.is_distributed, \(settings.joined(separator: ", ")), \(plans)
+        SELECT l.is_distributed, \(PostgresLayout.isLoaded), \(settings.joined(separator: ", ")), \(plans)
         FROM (SELECT \(PostgresLayout.question) AS is_distributed) AS l
         """
     }

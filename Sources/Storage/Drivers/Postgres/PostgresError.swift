@@ -1,5 +1,6 @@
 // The errors of a statement. PostgreSQL's own message texts quote values: they are never kept.
 
+import CLibPQ
 import RelayCore
 
 /// Why a statement has no result.
@@ -63,6 +64,27 @@ struct SQLState: Equatable {
     // Read-only, lock time-out, schema not there yet.
     default: self == .readOnly || self == .lockNotAvailable || self == .undefinedTable
     }
+  }
+}
+
+extension SQLState {
+  /// A server of shards serves no writes, or none at all.
+  private static let awayWorker = SQLState(code: "08004")
+
+  /// The state of a result that is an error; nil when the server said nothing.
+  ///
+  /// Citus passes the state of a worker on as its own, and says in the context whose it is. That a worker has become a
+  /// standby, that its disk is full or that it stops says nothing of the server that was asked.
+  init?(of result: OpaquePointer) {
+    guard let state = Self.field("C", of: result) else { return nil }
+    let ofWorker = ["25006", "53", "57P", "58"].contains { state.hasPrefix($0) }
+    let isPassedOn = ofWorker && Self.field("W", of: result)?.contains("while executing command on ") == true
+    self = isPassedOn ? Self.awayWorker : SQLState(code: state)
+  }
+
+  /// - Parameter field: `PG_DIAG_…`, character macros, which Swift imports as another type than the call wants.
+  private static func field(_ field: Unicode.Scalar, of result: OpaquePointer) -> String? {
+    PQresultErrorField(result, Int32(field.value)).map { String(cString: $0) }
   }
 }
 

@@ -21,11 +21,23 @@ enum PostgresLayout: Sendable {
       WHERE t.tgrelid = pg_catalog.to_regclass('messages') AND p.proname = 'citus_truncate_trigger')
     """
 
-  /// - Parameter answer: a row that begins with the answer to `question`.
-  init(_ answer: PostgresResult) {
-    // Nothing but a boolean comes.
-    let isDistributed = try? answer.first { (row) throws(StoreError) in try row.boolean() }
-    self = isDistributed == true ? .distributed : .whole
+  /// SQL that is true where the server has loaded Citus. Without it the server takes the tables of a distributed store
+  /// for empty ones of its own.
+  static let isLoaded = "pg_catalog.current_setting('citus.shard_count', true) IS NOT NULL"
+
+  /// - Parameter answer: a row that begins with the answers to `question` and `isLoaded`.
+  /// - Returns: nil for a distributed store whose server has not loaded Citus: it must not be served.
+  init?(_ answer: PostgresResult) {
+    // Nothing but booleans comes.
+    let told = try? answer.first { (row) throws(StoreError) in
+      (isDistributed: try row.boolean(), isLoaded: try row.boolean())
+    }
+    guard let told, told.isDistributed else {
+      self = .whole
+      return
+    }
+    guard told.isLoaded else { return nil }
+    self = .distributed
   }
 
   /// The parts of `items` that one statement each may have which is routed to one account: all of them, in a store

@@ -74,13 +74,20 @@ final class PostgresPipeline {
   /// A connection that can no longer be used.
   struct Lost: Error {
     enum Cause {
-      case broken
-      /// It refuses what a session begins with.
-      case refused(SQLState)
+      /// In words.
+      case other(String)
       /// The server takes no writes any more.
       case readOnly
       /// Another server has taken its place.
       case behind
+
+      static let broken = Self.other("the connection was lost")
+      static let withoutCitus = Self.other(
+        "PostgreSQL has not loaded Citus, which this store is distributed with: see its shared_preload_libraries")
+      /// It refuses what a session begins with.
+      static func refused(_ state: SQLState) -> Self {
+        .other("PostgreSQL refuses what a session begins with (SQLSTATE \(state.code))")
+      }
     }
     var cause = Cause.broken
   }
@@ -274,7 +281,7 @@ extension PostgresPipeline {
     case PGRES_TUPLES_OK, PGRES_COMMAND_OK:
       head = .result(PostgresResult(owning: result))
     default:
-      let state = PQresultErrorField(result, sqlStateField).map { SQLState(code: String(cString: $0)) }
+      let state = SQLState(of: result)
       PQclear(result)
       // Without a state the server said nothing: libpq itself gave the connection up.
       guard let state else { throw Lost() }
@@ -305,7 +312,7 @@ extension PostgresPipeline {
     case (.lineage, .result(let result)):
       lineage = PostgresLineage(result)
     case (.setting, .result(let result)):
-      let layout = PostgresLayout(result)
+      guard let layout = PostgresLayout(result) else { throw Lost(cause: .withoutCitus) }
       self.layout = layout
       served(lineage, layout)
     case (.commit(let group), .failed(let state)):
@@ -356,9 +363,6 @@ extension PostgresRequest {
     finish(.failure(.refused(state, statement: step?.statement.label ?? "nothing")))
   }
 }
-
-/// `PG_DIAG_SQLSTATE`: a character macro, which Swift imports as another type than the call wants.
-let sqlStateField = Int32(UInt8(ascii: "C"))
 
 extension PostgresParameters {
   /// Calls `body` with what libpq's calls want. The pointers are valid during the call.

@@ -85,7 +85,7 @@ struct PostgresStream: ~Copyable {
   private static func checked(_ result: OpaquePointer, _ expected: ExecStatusType) throws(StoreError) -> PostgresResult
   {
     guard PQresultStatus(result) != expected else { return PostgresResult(owning: result) }
-    let state = PQresultErrorField(result, sqlStateField).map { SQLState(code: String(cString: $0)) }
+    let state = SQLState(of: result)
     PQclear(result)
     guard let state else { throw .unavailable(reason: "the connection was lost") }
     throw PostgresError.refused(state, statement: "a copy").storeError
