@@ -30,6 +30,24 @@ import Testing
     }
   }
 
+  @Test func `one device that cannot be woken does not keep others from being woken`() async throws {
+    try await Self.with { site in
+      site.presence.setAway(true)
+      let devices = try (1...1200).map { number in
+        DeviceAddress(try #require(AccountNumber(e164: "+1415555\(1000 + number)")), .master)
+      }
+      site.hub.stored(devices.map { AppendedEnvelope(Self.envelope(to: $0, from: devices[0]), at: nil) })
+      try await eventually("all were tried") { Set(site.presence.asked.joined()).count == devices.count }
+      site.presence.setAway(false)
+      site.presence.setUnreached(devices[7])
+      try await eventually("all others are woken") {
+        await site.hub.tellAgain()
+        return site.presence.asked.last == [devices[7]]
+      }
+      #expect(site.presence.woken == Set(devices).subtracting([devices[7]]))
+    }
+  }
+
   @Test func `the store is told that the process begins, and once of what could not be woken`() async throws {
     try await Self.with { site in
       let first = try await site.store.missedWakeUps()
@@ -88,28 +106,46 @@ import Testing
     let devices = try ["+14155550101", "+14155550102"].map {
       DeviceAddress(try #require(AccountNumber(e164: $0)), .master)
     }
-    let envelope = Envelope(
-      destination: devices[0], type: .ciphertext, source: devices[1], relay: nil, timestamp: clock.now(), message: [1],
-      content: nil, fingerprint: Fingerprint(high: 1, low: 2))
+    let envelope = Self.envelope(to: devices[0], from: devices[1])
     try await body(Site(hub: hub, presence: presence, store: store, envelope: envelope))
     await store.close()
+  }
+
+  private static func envelope(to device: DeviceAddress, from source: DeviceAddress) -> Envelope {
+    Envelope(
+      destination: device, type: .ciphertext, source: source, relay: nil, timestamp: Timestamp(millis: 1), message: [1],
+      content: nil, fingerprint: Fingerprint(high: 1, low: 2))
   }
 }
 
 /// Knows no connection, and may be away.
 private final class SwitchedPresence: Presence {
-  private let state = Mutex<(isAway: Bool, asked: [[DeviceAddress]], dead: Int)>((false, [], 0))
+  private struct State {
+    var isAway = false
+    var asked: [[DeviceAddress]] = []
+    var woken: Set<DeviceAddress> = []
+    var dead = 0
+    /// A device whose process alone is away.
+    var unreached: DeviceAddress?
+  }
 
+  private let state = Mutex(State())
+
+  func setUnreached(_ device: DeviceAddress?) { state.withLock { $0.unreached = device } }
   func setAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
   /// Another process does.
   func die() { state.withLock { $0.dead += 1 } }
   /// The devices of each call of `wake`.
   var asked: [[DeviceAddress]] { state.withLock { $0.asked } }
 
+  var woken: Set<DeviceAddress> { state.withLock { $0.woken } }
+
   func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome {
     state.withLock { state in
       state.asked.append(devices)
-      return state.isAway ? .unknown : .told(absent: [])
+      let unknown = devices.filter { state.isAway || $0 == state.unreached }
+      state.woken.formUnion(Set(devices).subtracting(unknown))
+      return WakeUpOutcome(unknown: unknown)
     }
   }
 
@@ -123,7 +159,7 @@ private final class SwitchedPresence: Presence {
   func enter(_ connection: LiveConnection) async -> Bool { true }
   func leave(_ connection: LiveConnection) async {}
   func forget(_ devices: [DeviceAddress]) async -> Bool { true }
-  func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { [] }
+  func renew(_ connections: [LiveConnection]) async -> PresenceRenewal { PresenceRenewal() }
   func enter(_ address: ProvisioningAddress) async {}
   func leave(_ address: ProvisioningAddress) async {}
   func handOver(_ bytes: [UInt8], to address: ProvisioningAddress) async -> Bool { false }

@@ -118,4 +118,21 @@ import Testing
     #expect(decisions == (0..<100).map { .refused(retryAfter: .milliseconds($0)) })
     #expect(sizes.withLock { $0 } == [64, 36])
   }
+
+  /// A node of a cluster does not answer.
+  @Test func `a script that is held up holds up no charges of another lane`() async throws {
+    let gate = Gate()
+    let takes = GatheredTakes(lanes: 2, by: { $0.keys[0] == "held" ? 1 : 0 }, patience: .seconds(600)) { takes in
+      if takes[0].keys[0] == "held" { await gate.wait() }
+      return takes.map { _ in .allowed }
+    }
+    async let held = takes.decide([Self.take("held")])
+    for number in 0..<100 { #expect(await takes.decide([Self.take("\(number)")]) == [.allowed]) }
+    // A caller of both waits for both, and for each alone.
+    async let both = takes.decide([Self.take("1"), Self.take("held"), Self.take("2")])
+    for number in 0..<100 { #expect(await takes.decide([Self.take("\(number)")]) == [.allowed]) }
+    gate.open()
+    #expect(await held == [.allowed])
+    #expect(await both == [.allowed, .allowed, .allowed])
+  }
 }

@@ -91,7 +91,7 @@ import Testing
     for connection in connections { #expect(await coordination[0].enter(connection), sourceLocation: location) }
     let absent = try Sample.address(9_999)
     #expect(
-      await coordination[1].wake(connections.map(\.device) + [absent]) == .told(absent: [absent]),
+      await coordination[1].wake(connections.map(\.device) + [absent]) == WakeUpOutcome(absent: [absent]),
       sourceLocation: location)
     try await eventually("all are woken") { Set(connections.map(\.device)).isSubset(of: heard[0].woken) }
     // A younger connection at the other process displaces the first.

@@ -34,7 +34,7 @@ import Testing
                 heard[old].words.contains(.displaced(device, connection: connections[old].id))
               }
             }
-            #expect(await coordination[0].wake([device]) == .told(absent: []))
+            #expect(await coordination[0].wake([device]) == WakeUpOutcome())
             try await eventually("the newest is woken") { heard[2].words.last == .wakeUp([device]) }
             #expect(!heard[2].words.contains(.displaced(device, connection: connections[2].id)))
           }
@@ -79,7 +79,7 @@ import Testing
           }
           try await group.waitForAll()
         }
-        for process in 0..<2 { #expect(await coordination[process].renew(held[process]).isEmpty) }
+        for process in 0..<2 { #expect(await coordination[process].renew(held[process]).regained.isEmpty) }
         for process in 0..<2 {
           let older = held[process].enumerated().filter { ($0.offset + 1 + process).isMultiple(of: 2) }.map(\.element)
           let newer = Set(held[process]).subtracting(older)
@@ -108,7 +108,7 @@ import Testing
             }
           }
           try await eventually("one is told") { !told().isEmpty }
-          #expect(await coordination[0].wake([connections[0].device]) == .told(absent: []))
+          #expect(await coordination[0].wake([connections[0].device]) == WakeUpOutcome())
           try await eventually("the other one is woken") {
             heard.contains { $0.woken.contains(connections[0].device) }
           }
@@ -126,7 +126,7 @@ import Testing
         #expect(await coordination[0].enter(connection))
         guard let key = try Self.keys(server).first else { throw TestFailure("no entry") }
         try server.command("SET \(key) \"\(coordination[1].process) 9\"")
-        #expect(await coordination[0].renew([connection]).isEmpty)
+        #expect(await coordination[0].renew([connection]).regained.isEmpty)
         try await eventually("it is told") {
           heard[0].words == [.displaced(connection.device, connection: connection.id)]
         }
@@ -155,14 +155,14 @@ import Testing
         let future = "\(coordination[0].process) 9000000000000000\(HoldScript.id(of: old))"
         try server.command("SET \(key) \"\(future)\"")
         #expect(await coordination[1].enter(new))
-        #expect(await coordination[1].wake([new.device]) == .told(absent: []))
+        #expect(await coordination[1].wake([new.device]) == WakeUpOutcome())
         try await eventually("the new one stands") { heard[1].words == [.wakeUp([new.device])] }
         #expect(heard[0].words.isEmpty)
         // The other way round: the one that stands is the newer one, and its process says so in its turn.
         try server.command("SET \(key) \"\(coordination[1].process) 9000000000000000\(HoldScript.id(of: new))\"")
         #expect(await coordination[0].enter(old))
         #expect(heard[1].words == [.wakeUp([new.device])])
-        #expect(await coordination[1].renew([new]) == [new])
+        #expect(await coordination[1].renew([new]).regained == [new])
         try await eventually("the older one is told") {
           heard[0].words == [.displaced(old.device, connection: old.id)]
         }

@@ -24,9 +24,9 @@ import Testing
           try await eventually("Redis is found again") { await one.degradation() == nil }
           try await eventually("it listens again") { heard.states.last == .connected }
         }
-        #expect(await coordination[1].wake([connection.device]) == .told(absent: [connection.device]))
-        #expect(await coordination[0].renew([connection]) == [connection])
-        #expect(await coordination[1].wake([connection.device]) == .told(absent: []))
+        #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome(absent: [connection.device]))
+        #expect(await coordination[0].renew([connection]).regained == [connection])
+        #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome())
         try await eventually("it is woken") { heard[0].woken == [connection.device] }
         #expect(await !coordination[1].handOver([3], to: addresses[1]))
         await coordination[0].enter(addresses[1])
@@ -46,7 +46,7 @@ import Testing
         for heard in heard { try await eventually("the silence is noticed") { heard.states.last == .disconnected } }
         server.resume()
         for heard in heard { try await eventually("it listens again") { heard.states.last == .connected } }
-        try await eventually("Redis is used again") { await coordination[1].wake([connection.device]) != .unknown }
+        try await eventually("Redis is used again") { await coordination[1].wake([connection.device]).unknown.isEmpty }
       }
     }
   }
@@ -61,7 +61,8 @@ import Testing
     #expect(heard.events.first == .disconnected)
     #expect(!heard.events.contains(.connected))
     await coordination.close()
-    #expect(await coordination.wake([try Sample.address(1)]) == .unknown)
+    let device = try Sample.address(1)
+    #expect(await coordination.wake([device]) == WakeUpOutcome(unknown: [device]))
   }
 
   @Test func `a connection to Redis that breaks is mended, and both subscriptions with it`() async throws {
@@ -81,7 +82,7 @@ import Testing
           }
           // Its entry was not lost: only what was said meanwhile may have been.
           try await eventually("commands are served") {
-            await coordination[1].wake([connection.device]) == .told(absent: [])
+            await coordination[1].wake([connection.device]) == WakeUpOutcome()
           }
           try await eventually("it is woken") { !heard[0].woken.isEmpty }
           await coordination[1].publish(.peersChanged)
@@ -120,8 +121,9 @@ import Testing
     coordination[0].hear(heard.handler)
     #expect(await !coordination[0].enter(connection))
     await coordination[0].enter(addresses[0])
-    #expect(await coordination[0].renew([connection]).isEmpty)
-    #expect(await coordination[0].wake([connection.device]) == .unknown)
+    let renewal = await coordination[0].renew([connection])
+    #expect(renewal.regained.isEmpty && renewal.unwritten == [connection])
+    #expect(await coordination[0].wake([connection.device]) == WakeUpOutcome(unknown: [connection.device]))
     #expect(await coordination[0].handOver([1, 2], to: addresses[0]))
     #expect(await !coordination[0].handOver([1, 2], to: addresses[1]))
     await coordination[0].leave(connection)

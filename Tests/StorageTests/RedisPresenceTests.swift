@@ -18,8 +18,8 @@ import Testing
           devices.append(connection.device)
           if index > 3 { #expect(await coordination[index % 3].enter(connection)) }
         }
-        guard case .told(let absent) = await coordination[1].wake(devices) else { throw TestFailure("not told") }
-        #expect(Set(absent) == Set(devices[..<3]))
+        let outcome = await coordination[1].wake(devices)
+        #expect(Set(outcome.absent) == Set(devices[..<3]) && outcome.unknown.isEmpty)
         for process in 0..<3 {
           try await eventually("process \(process) is told") { heard[process].words.count == 1 }
           #expect(
@@ -30,7 +30,7 @@ import Testing
         for connection in try [Sample.connection(4, id: 4), Sample.connection(5, id: 5)] {
           await coordination[Int(connection.id) % 3].leave(connection)
         }
-        guard case .told(let gone) = await coordination[0].wake(devices) else { throw TestFailure("not told") }
+        let gone = await coordination[0].wake(devices).absent
         #expect(Set(gone) == Set(devices[..<5]))
       }
     }
@@ -41,11 +41,11 @@ import Testing
       try await withPresence(server, 2) { coordination, heard in
         let connections = try (1...1500).map { try Sample.connection($0, id: UInt64($0)) }
         let devices = connections.map(\.device)
-        #expect(await coordination[0].renew(Array(connections[..<1200])).count == 1200)
-        #expect(await coordination[1].renew(Array(connections[1200...1400])).count == 201)
+        #expect(await coordination[0].renew(Array(connections[..<1200])).regained.count == 1200)
+        #expect(await coordination[1].renew(Array(connections[1200...1400])).regained.count == 201)
         #expect(await coordination[0].forget([]))
         #expect(await coordination[0].forget(devices))
-        guard case .told(let absent) = await coordination[0].wake(devices) else { throw TestFailure("not told") }
+        let absent = await coordination[0].wake(devices).absent
         #expect(Set(absent) == Set(devices[..<1200] + devices[1401...]))
         try await eventually("the other is told") { heard[1].woken.count == 201 }
 
@@ -82,20 +82,18 @@ import Testing
       try await withPresence(server, 2) { coordination, heard in
         let connections = try (1...2500).map { try Sample.connection($0, id: .max - UInt64($0)) }
         let here = connections.filter { !$0.id.isMultiple(of: 5) }
-        #expect(await Set(coordination[0].renew(here)) == Set(here))
-        #expect(await coordination[0].renew(here).isEmpty)
-        guard case .told(let absent) = await coordination[1].wake(connections.map(\.device)) else {
-          throw TestFailure("not told")
-        }
+        #expect(await Set(coordination[0].renew(here).regained) == Set(here))
+        #expect(await coordination[0].renew(here).regained.isEmpty)
+        let absent = await coordination[1].wake(connections.map(\.device)).absent
         #expect(Set(absent) == Set(connections.map(\.device)).subtracting(here.map(\.device)))
         try await eventually("all are told") { heard[0].woken.count == here.count }
         #expect(heard[0].woken == here.map(\.device))
         #expect(heard[1].words.isEmpty)
 
         try server.flush()
-        #expect(await Set(coordination[0].renew(connections)) == Set(connections))
-        #expect(await coordination[0].renew(connections).isEmpty)
-        #expect(await coordination[0].wake(connections[..<1000].map(\.device)) == .told(absent: []))
+        #expect(await Set(coordination[0].renew(connections).regained) == Set(connections))
+        #expect(await coordination[0].renew(connections).regained.isEmpty)
+        #expect(await coordination[0].wake(connections[..<1000].map(\.device)) == WakeUpOutcome())
       }
     }
   }
@@ -119,9 +117,9 @@ import Testing
             }
             // Neither takes back what is another's.
             await coordination[former].leave(old)
-            #expect(await coordination[former].renew([old]).isEmpty)
-            #expect(await coordination[holding].renew([new]).isEmpty)
-            #expect(await coordination[former].wake([old.device]) == .told(absent: []))
+            #expect(await coordination[former].renew([old]).regained.isEmpty)
+            #expect(await coordination[holding].renew([new]).regained.isEmpty)
+            #expect(await coordination[former].wake([old.device]) == WakeUpOutcome())
             try await eventually("the new one is woken") { heard[holding].woken.last == new.device }
             #expect(!heard[former].woken.contains(old.device))
             #expect(!heard[holding].words.contains(.displaced(new.device, connection: new.id)))
@@ -142,8 +140,8 @@ import Testing
         // Noted once more: nothing has changed.
         #expect(await coordination[0].enter(new))
         await coordination[0].leave(old)
-        #expect(await coordination[0].renew([new]).isEmpty)
-        #expect(await coordination[1].wake([new.device]) == .told(absent: []))
+        #expect(await coordination[0].renew([new]).regained.isEmpty)
+        #expect(await coordination[1].wake([new.device]) == WakeUpOutcome())
         try await eventually("it is told and woken") { heard[0].words.count == 2 }
         #expect(heard[0].words == [.displaced(old.device, connection: 8), .wakeUp([new.device])])
         #expect(heard[1].words.isEmpty)
@@ -159,12 +157,12 @@ import Testing
         #expect(await coordination[1].enter(new))
         #expect(await coordination[0].enter(other))
         for round in 1...3 {
-          #expect(await coordination[0].renew([old, other]).isEmpty)
+          #expect(await coordination[0].renew([old, other]).regained.isEmpty)
           try await eventually("it is told") { heard[0].words.count == round }
         }
         #expect(heard[0].words.allSatisfy { $0 == .displaced(old.device, connection: 8) })
         await coordination[0].leave(old)
-        #expect(await coordination[0].wake([new.device, other.device]) == .told(absent: []))
+        #expect(await coordination[0].wake([new.device, other.device]) == WakeUpOutcome())
         try await eventually("the one that was noted is woken") { heard[1].words == [.wakeUp([new.device])] }
       }
     }
@@ -188,15 +186,15 @@ import Testing
         }
         // Renewing lengthens the life.
         try server.command("PEXPIRE \(keys[0]) 20000")
-        #expect(await coordination[0].renew([connection]).isEmpty)
+        #expect(await coordination[0].renew([connection]).regained.isEmpty)
         #expect(try #require(Int(server.command("PTTL \(keys[0])").dropFirst())) > 20_000)
         for key in keys {
           try server.command("PEXPIRE \(key) 1")
           try await eventually("it expires") { try server.command("EXISTS \(key)") == ":0" }
         }
-        #expect(await coordination[1].wake([connection.device]) == .told(absent: [connection.device]))
+        #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome(absent: [connection.device]))
         #expect(await !coordination[1].handOver([1], to: address))
-        #expect(await coordination[0].renew([connection]) == [connection])
+        #expect(await coordination[0].renew([connection]).regained == [connection])
         #expect(heard[0].words.isEmpty)
       }
     }
@@ -209,10 +207,10 @@ import Testing
         let address = try Sample.waiting(1)
         #expect(await coordination[0].enter(connection))
         await coordination[0].enter(address)
-        #expect(await coordination[1].wake([connection.device]) == .told(absent: []))
+        #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome())
         await coordination[0].close()
         try await eventually("nobody listens") {
-          await coordination[1].wake([connection.device]) == .told(absent: [connection.device])
+          await coordination[1].wake([connection.device]) == WakeUpOutcome(absent: [connection.device])
         }
         #expect(await !coordination[1].handOver([1], to: address))
       }
@@ -228,7 +226,7 @@ import Testing
         for (key, value) in zip(keys, values) { try server.command("SET \(key) \(value)") }
         try server.command("RPUSH \(keys[5]) a")
         #expect(await Set(absent(coordination[0], connections)) == Set(connections.map(\.device)))
-        #expect(await Set(coordination[0].renew(connections)) == Set(connections))
+        #expect(await Set(coordination[0].renew(connections).regained) == Set(connections))
         #expect(await absent(coordination[0], connections).isEmpty)
         try await eventually("all are told") { heard[0].woken == connections.map(\.device) }
       }
@@ -244,15 +242,14 @@ import Testing
       for one in operators { try await eventually("Redis is reached") { await one.degradation() == nil } }
       let connection = try Sample.connection(1, id: 1)
       #expect(await operators[0].enter(connection))
-      #expect(await operators[1].wake([connection.device]) == .told(absent: [connection.device]))
-      #expect(await operators[0].wake([connection.device]) == .told(absent: []))
+      #expect(await operators[1].wake([connection.device]) == WakeUpOutcome(absent: [connection.device]))
+      #expect(await operators[0].wake([connection.device]) == WakeUpOutcome())
       for one in operators { await one.close() }
     }
   }
 
   private func absent(_ presence: some Presence, _ connections: [LiveConnection]) async -> [DeviceAddress] {
-    guard case .told(let absent) = await presence.wake(connections.map(\.device)) else { return [] }
-    return absent
+    await presence.wake(connections.map(\.device)).absent
   }
 
   private static func entryKey(_ device: DeviceAddress) -> String {

@@ -37,7 +37,7 @@ import Testing
         for one in coordination {
           try await eventually("a replica is none to keep") { await one.degradation()?.contains("replica") == true }
           #expect(one.isAtReplica)
-          #expect(await one.wake([connection.device]) == .unknown)
+          #expect(await one.wake([connection.device]) == WakeUpOutcome(unknown: [connection.device]))
         }
         let moved = ContinuousClock.now
         name.lead(to: second.port)
@@ -50,7 +50,7 @@ import Testing
         #expect(ContinuousClock.now - moved < MachineSpeed.allow(.seconds(15)))
         #expect(await coordination[0].take(1, from: .messages, key: LimitKey(try Sample.number(1))) == .allowed)
         _ = await coordination[0].renew([connection])
-        #expect(await coordination[1].wake([connection.device]) == .told(absent: []))
+        #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome())
         try await eventually("it is woken") { heard[0].woken == [connection.device] }
         #expect(try second.command("EXISTS relay:probe") == ":0")
         for one in coordination { await one.close() }
@@ -80,7 +80,7 @@ import Testing
               try await eventually("it listens again") { heard.states.last == .connected }
             }
             #expect(await coordination[0].enter(connection))
-            #expect(await coordination[1].wake([connection.device]) == .told(absent: []))
+            #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome())
             try await eventually("it is woken") { heard[0].woken.count == round }
           }
         }

@@ -93,7 +93,7 @@ import Testing
     }
     let connection = try Sample.connection(index, id: UInt64(index))
     #expect(await coordination[0].enter(connection), sourceLocation: location)
-    #expect(await coordination[1].wake([connection.device]) == .told(absent: []), sourceLocation: location)
+    #expect(await coordination[1].wake([connection.device]) == WakeUpOutcome(), sourceLocation: location)
     try await eventually("it is woken") { heard[0].woken.contains(connection.device) }
     let signals = Heard()
     coordination[0].listen(signals.handler)

@@ -13,6 +13,25 @@ import Testing
     for (key, slot) in [("foo", 12_182), ("bar", 5_061), ("hello", 866)] { #expect(RedisSlot.of(key) == slot) }
   }
 
+  @Test func `a node is where its cluster says, by its address while its name is not known`() throws {
+    let asked = RedisEndpoint.Address.tcp(host: "10.0.0.1", port: 7000)
+    func bytes(_ text: String) -> RedisReply { .bytes(Array(text.utf8)) }
+    func owner(_ node: [RedisReply]) -> RedisEndpoint.Address? {
+      SlotMap(.array([.array([.integer(0), .integer(9), .array(node)])]), by: asked)?.node(of: 5)
+    }
+    #expect(owner([bytes("redis1"), .integer(7001)]) == .tcp(host: "redis1", port: 7001))
+    #expect(owner([.null, .integer(7001)]) == .tcp(host: "10.0.0.1", port: 7001))
+    let known = RedisReply.array([bytes("ip"), bytes("10.0.0.2")])
+    #expect(owner([bytes("?"), .integer(7001), bytes("id"), known]) == .tcp(host: "10.0.0.2", port: 7001))
+    #expect(owner([bytes("?"), .integer(7001), bytes("id"), .array([])]) == nil)
+    #expect(owner([bytes("?"), .integer(7001)]) == nil)
+
+    let moved = try #require(RedisRedirection("MOVED 5 2001:db8::2:7001"))
+    #expect(moved.address(by: asked) == .tcp(host: "2001:db8::2", port: 7001) && !moved.isNameless)
+    #expect(try #require(RedisRedirection("ASK 5 :7001")).address(by: asked) == .tcp(host: "10.0.0.1", port: 7001))
+    #expect(try #require(RedisRedirection("MOVED 5 ?:7001")).isNameless)
+  }
+
   @Test func `a hash tag decides, the first one, and an empty one does not`() {
     for key in ["{foo}", "{foo}.bar", "x{foo}{bar}", "{foo}}"] {
       #expect(RedisSlot.of(key) == RedisSlot.of("foo"))

@@ -16,8 +16,10 @@ import Testing
     var primary: RedisEndpoint.Address? { opinions.primary }
     var fault: RedisLinkFault? { opinions.fault }
     var dissenters: [RedisEndpoint.Address] { opinions.dissenters }
-    func answered(_ answer: SentinelAnswer, _ index: Int) -> Bool { opinions.answered(answer, index) }
-    func away(_ fault: RedisLinkFault, _ index: Int) -> Bool { opinions.away(fault, index) }
+    private var now = ContinuousClock.now
+    func wait(_ duration: Duration) { now += duration }
+    func answered(_ answer: SentinelAnswer, _ index: Int) -> Bool { opinions.answered(answer, index, at: now) }
+    func away(_ fault: RedisLinkFault, _ index: Int) -> Bool { opinions.away(fault, index, at: now) }
   }
 
   @Test func `the highest epoch decides, also against a majority of a former one`() {
@@ -55,6 +57,25 @@ import Testing
     #expect(group.primary == Self.server(200))
     #expect(group.answered(Self.primary(100, epoch: 3), 1))
     #expect(group.primary == Self.server(100))
+  }
+
+  @Test func `one that died with a higher epoch is heard for a minute, and then the others that agree`() {
+    let group = Group()
+    for index in 0..<3 { _ = group.answered(Self.primary(100, epoch: 5), index) }
+    _ = group.away(.cannotConnect, 2)
+    // The two others were set up anew.
+    for index in 0..<2 { #expect(!group.answered(Self.primary(200, epoch: 0), index)) }
+    group.wait(.seconds(50))
+    _ = group.away(.cannotConnect, 2)
+    #expect(!group.answered(Self.primary(200, epoch: 0), 0))
+    #expect(group.primary == Self.server(100))
+    group.wait(.seconds(11))
+    #expect(group.answered(Self.primary(200, epoch: 0), 0))
+    #expect(group.primary == Self.server(200))
+    // Its epoch is gone for good.
+    _ = group.away(.cannotConnect, 1)
+    #expect(!group.answered(Self.primary(200, epoch: 0), 0))
+    #expect(group.primary == Self.server(200))
   }
 
   @Test func `sentinels that were set up anew are believed once all that answered before say so`() {

@@ -148,9 +148,10 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   }
 
   /// The session may read without having been woken.
-  /// - Parameter isDue: whether it is to. A mailbox whose last read failed is read all the same.
+  /// - Parameter isDue: whether it is to. A mailbox whose last read failed is read all the same, and so is that of a
+  ///   connection that other processes do not know of: they wake nobody.
   func polled(isDue: Bool) {
-    if isDue || readFailures > 0 { woken() }
+    if isDue || readFailures > 0 || !notes.isNoted.load(ordering: .acquiring) { woken() }
     if !doubtful.isEmpty { parts.reader.check(self) }
   }
 

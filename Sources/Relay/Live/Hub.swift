@@ -72,12 +72,10 @@ package final class Hub: MailboxWatch {
       let distinct = Array(Set(devices))
       let outcome = await presence.wake(distinct)
       metrics.woken(distinct.count, outcome)
-      switch outcome {
-      case .told(let absent): notifier?.absent(absent, isCertain: true)
-      case .unknown:
-        untold.add(distinct)
-        notifier?.absent(distinct, isCertain: false)
-      }
+      if !outcome.absent.isEmpty { notifier?.absent(outcome.absent, isCertain: true) }
+      guard !outcome.unknown.isEmpty else { return }
+      untold.add(outcome.unknown)
+      notifier?.absent(outcome.unknown, isCertain: false)
     }
     checks = CredentialChecks { (sessions: [DeviceSession]) in
       _ = Self.check(sessions, by: await accounts.accounts(Set(sessions.lazy.map(\.device.account))))
@@ -181,11 +179,16 @@ package final class Hub: MailboxWatch {
     untold.add(devices)
   }
 
-  /// Tells the processes of the devices that they could not be told of.
+  /// Tells the processes of the devices that they could not be told of. Where a node of a cluster is away, its devices
+  /// do not hold up the others'.
   func tellAgain() async {
+    var left: [DeviceAddress] = []
     while let devices = untold.take(Self.wakeUpsPerCall) {
-      guard case .told = await presence.wake(devices) else { return untold.putBack(devices) }
+      let unknown = await presence.wake(devices).unknown
+      left += unknown
+      if unknown.count == devices.count { break }
     }
+    untold.putBack(left)
   }
 
   /// Tells the other processes by the store that they may have missed something, and hears it of them.
@@ -367,9 +370,7 @@ extension Hub: LiveDevices {
     let (here, others) = split(devices)
     for session in here { session.woken() }
     guard !others.isEmpty else { return [] }
-    return switch await presence.wake(others) {
-    case .told(let absent): absent
-    case .unknown: others
-    }
+    let outcome = await presence.wake(others)
+    return outcome.absent + outcome.unknown
   }
 }

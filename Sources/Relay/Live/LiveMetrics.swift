@@ -47,12 +47,9 @@ final class LiveMetrics: Sendable {
   func wakeUpsDropped(_ count: Int) { dropped.increment(by: count) }
   func strayed(_ count: Int) { stray.increment(by: count) }
   func woken(_ count: Int, _ outcome: WakeUpOutcome) {
-    switch outcome {
-    case .told(let missing):
-      absent.increment(by: missing.count)
-      remote.increment(by: max(0, count - missing.count))
-    case .unknown: unknown.increment(by: count)
-    }
+    absent.increment(by: outcome.absent.count)
+    unknown.increment(by: outcome.unknown.count)
+    remote.increment(by: max(0, count - outcome.absent.count - outcome.unknown.count))
   }
 
   /// - Parameter reason: nil when the client, or the transport, ended it.

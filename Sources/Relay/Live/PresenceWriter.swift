@@ -47,8 +47,12 @@ final class PresenceWriter: Sendable {
     }
     await enter(new, presence)
     if !noted.isEmpty {
-      let lost = Set(await presence.renew(noted.map(\.connection)))
-      for session in noted where lost.contains(session.connection) { session.woken() }
+      let renewal = await presence.renew(noted.map(\.connection))
+      let (regained, unwritten) = (Set(renewal.regained), Set(renewal.unwritten))
+      for session in noted {
+        if unwritten.contains(session.connection) { session.notes.isNoted.store(false, ordering: .releasing) }
+        if regained.contains(session.connection) { session.woken() }
+      }
     }
     await withTaskGroup(of: Void.self) { group in
       for case .left(let connection) in entries { group.addTask { await presence.leave(connection) } }

@@ -52,11 +52,17 @@ package enum PresenceEvent: Sendable, Equatable {
 }
 
 /// The outcome of a wake-up.
-package enum WakeUpOutcome: Sendable, Equatable {
-  /// The processes of all but these were told: these are not connected anywhere. In no order.
-  case told(absent: [DeviceAddress])
-  /// No process was reached. Devices that are connected elsewhere read the store by themselves before long.
-  case unknown
+package struct WakeUpOutcome: Sendable, Equatable {
+  /// Devices that are not connected anywhere. In no order.
+  package var absent: [DeviceAddress]
+  /// Devices whose processes were not reached, or are not known, in no order: those that are connected read the store by
+  /// themselves before long. The processes of all others were told.
+  package var unknown: [DeviceAddress]
+
+  package init(absent: [DeviceAddress] = [], unknown: [DeviceAddress] = []) {
+    self.absent = absent
+    self.unknown = unknown
+  }
 }
 
 /// Presence and wake-ups among the processes of one operator. Best effort: nothing here throws.
@@ -77,9 +83,7 @@ package protocol Presence: Sendable {
   func forget(_ devices: [DeviceAddress]) async -> Bool
   /// Renews the entries of `connections`, which were noted by `enter`, well before they expire (`Self.lifetime`); in
   /// few round trips, however many. An entry that is another connection's meanwhile is treated as by `enter`.
-  /// - Returns: those whose entry had been lost, or taken by an older connection, and stands again: they may have
-  ///   missed wake-ups. None while shared state is away.
-  func renew(_ connections: [LiveConnection]) async -> [LiveConnection]
+  func renew(_ connections: [LiveConnection]) async -> PresenceRenewal
   /// Tells the processes that hold `devices`, other processes or this one, in one round trip.
   func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome
 
@@ -104,4 +108,14 @@ package protocol Presence: Sendable {
 extension Presence {
   /// How long an entry holds unless it is renewed: a process that died is forgotten after it.
   package static var lifetime: Duration { .seconds(60) }
+}
+
+/// What a renewal of entries has come to.
+package struct PresenceRenewal: Sendable, Equatable {
+  /// Those whose entry had been lost, or taken by an older connection, and stands again: they may have missed wake-ups.
+  package var regained: [LiveConnection] = []
+  /// Those whose entry could not be written, and may expire: nobody finds them then.
+  package var unwritten: [LiveConnection] = []
+
+  package init() {}
 }

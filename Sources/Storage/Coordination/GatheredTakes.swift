@@ -5,7 +5,8 @@ import Synchronization
 /// Has charges that arrive while others are at Redis go there together: a script costs Redis, and both ends of the
 /// connection, nearly as much for one charge as for dozens. A lone charge waits for nothing.
 ///
-/// One script is under way at a time. Each charge is judged by itself, in the order of arrival. Behind a script that took
+/// One script is under way at a time; in a cluster one for each of some ranges of slots, so that a node that does not
+/// answer holds up no charges of the others'. Each charge is judged by itself, in the order of arrival. Behind a script that took
 /// longer than `patience`, a charge that has waited for as long is not sent any more: a Redis that answers slowly would
 /// hold requests up more than one that is gone.
 final class GatheredTakes: Sendable {
@@ -86,22 +87,36 @@ final class GatheredTakes: Sendable {
 
   /// The charges of one script bounded, since Redis does nothing else for its some hundred microseconds; and what
   /// waits, since more than as many requests are not served at a time.
-  private let queue = Mutex(
-    BatchQueue<Waiting>(bounds: .init(batch: .init(items: 64), waiting: .init(items: 10_000))) {
-      .init(items: $0.take.decisionCount)
-    })
+  private final class Lane: Sendable {
+    let queue: Mutex<BatchQueue<Waiting>>
+
+    init(waitingMax: Int) {
+      queue = Mutex(
+        BatchQueue(bounds: .init(batch: .init(items: 64), waiting: .init(items: waitingMax))) {
+          .init(items: $0.take.decisionCount)
+        })
+    }
+  }
+
+  private let lanes: [Lane]
+  private let lane: @Sendable (Take) -> Int
   private let patience: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
   private let judge: @Sendable ([Take]) async -> [LimitDecision?]?
 
   /// - Parameters:
+  ///   - lanes: 1 or more.
+  ///   - lane: of a take, below `lanes`.
   ///   - patience: far longer than charges wait for a Redis that keeps up.
-  ///   - judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once. Returns the
-  ///     decisions of all, one after the other; nil where Redis gives none.
+  ///   - judge: is given takes of 1 to 64 decisions, or one take of more; never called twice at once for
+  ///     a lane. Returns the decisions of all, one after the other; nil where Redis gives none.
   init(
-    patience: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+    lanes: Int = 1, by lane: @escaping @Sendable (Take) -> Int = { _ in 0 }, patience: Duration,
+    now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     judge: @escaping @Sendable ([Take]) async -> [LimitDecision?]?
   ) {
+    self.lanes = (0..<lanes).map { _ in Lane(waitingMax: max(1000, 10_000 / lanes)) }
+    self.lane = lane
     self.patience = patience
     self.now = now
     self.judge = judge
@@ -116,24 +131,29 @@ final class GatheredTakes: Sendable {
       let caller = Caller(count: count, continuation)
       let now = now()
       var place = 0
-      let waiting = takes.map { take in
-        defer { place += take.decisionCount }
-        return Waiting(take: take, caller: caller, place: place, arrived: now)
+      var waiting: [Int: [Waiting]] = [:]
+      for take in takes {
+        waiting[lane(take), default: []].append(Waiting(take: take, caller: caller, place: place, arrived: now))
+        place += take.decisionCount
       }
-      switch queue.withLock({ $0.admit(contentsOf: waiting) }) {
-      case .full: for place in 0..<count { caller.decided(nil, at: place) }
-      case .waits: break
-      case .isFirst: Task.ofNobody { await self.judgeUntilEmpty() }
-      }
+      for (number, waiting) in waiting { admit(waiting, to: lanes[number]) }
     }
   }
 
-  /// How many wait for the script behind the one that is under way.
-  var waitingCount: Int { queue.withLock { $0.waiting.items } }
+  private func admit(_ waiting: [Waiting], to lane: Lane) {
+    switch lane.queue.withLock({ $0.admit(contentsOf: waiting) }) {
+    case .full: for one in waiting { one.end(with: []) }
+    case .waits: break
+    case .isFirst: Task.ofNobody { await self.judgeUntilEmpty(lane) }
+    }
+  }
 
-  private func judgeUntilEmpty() async {
+  /// How many wait for the scripts behind those that are under way.
+  var waitingCount: Int { lanes.reduce(0) { $0 + $1.queue.withLock { $0.waiting.items } } }
+
+  private func judgeUntilEmpty(_ lane: Lane) async {
     var isSlow = false
-    while let batch = queue.withLock({ $0.next() }) {
+    while let batch = lane.queue.withLock({ $0.next() }) {
       let began = now()
       // In the order of arrival: those that waited too long stand first.
       let late = batch.prefix { isSlow && $0.arrived < began - patience }

@@ -63,8 +63,8 @@ extension LocalCoordination {
   package func enter(_ connection: LiveConnection) async -> Bool { true }
   package func leave(_ connection: LiveConnection) async {}
   package func forget(_ devices: [DeviceAddress]) async -> Bool { true }
-  package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { [] }
-  package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { .told(absent: devices) }
+  package func renew(_ connections: [LiveConnection]) async -> PresenceRenewal { PresenceRenewal() }
+  package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { WakeUpOutcome(absent: devices) }
   package func rollCall(silence: Duration) async -> Int { 0 }
 
   package func enter(_ address: ProvisioningAddress) async {

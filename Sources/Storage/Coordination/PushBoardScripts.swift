@@ -8,13 +8,13 @@ import RelayCore
 enum ClaimPushesScript {
   static let script = RedisScript(
     """
-    -- KEYS[1] the number of the newer hash, which stands behind this key's name in its own. ARGV: the claimant; the life of
-    -- a claim in milliseconds; then the marks.
+    -- KEYS[1] says which of KEYS[2] and KEYS[3], the hashes, is the newer one: 0 or 1. ARGV: the claimant; the life of a
+    -- claim in milliseconds; then the marks.
     -- Returns for each mark `o` for the claimant's own, `w` for somebody else's, or what it was settled with.
     local time = redis.call('TIME')
     local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-    local number = tonumber(redis.call('GET', KEYS[1]) or '0')
-    local newer, older, claims = KEYS[1] .. ':' .. number, KEYS[1] .. ':' .. (number - 1), {}
+    local number = tonumber(redis.call('GET', KEYS[1]) or '0') % 2
+    local newer, older, claims = KEYS[2 + number], KEYS[3 - number], {}
     for place = 3, #ARGV do
       local word = redis.call('HGET', newer, ARGV[place]) or redis.call('HGET', older, ARGV[place])
       local claimant, ends = string.match(word or '', '^w (%w+) (%d+)$')
@@ -55,8 +55,8 @@ enum SettlePushesScript {
     -- `r`, or nothing where the claim is given back.
     local time = redis.call('TIME')
     local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-    local number = tonumber(redis.call('GET', KEYS[1]) or '0')
-    local newer, older, life = KEYS[1] .. ':' .. number, KEYS[1] .. ':' .. (number - 1), tonumber(ARGV[3])
+    local number = tonumber(redis.call('GET', KEYS[1]) or '0') % 2
+    local newer, older, life = KEYS[2 + number], KEYS[3 - number], tonumber(ARGV[3])
     for place = 4, #ARGV, 2 do
       local mark, word = ARGV[place], ARGV[place + 1]
       if word ~= '' then
@@ -74,7 +74,7 @@ enum SettlePushesScript {
     end
     if redis.call('HLEN', newer) > tonumber(ARGV[2]) or now - tonumber(redis.call('HGET', newer, '')) >= life then
       redis.call('UNLINK', older)
-      redis.call('SET', KEYS[1], number + 1)
+      redis.call('SET', KEYS[1], 1 - number)
     end
     return 1
     """)

@@ -24,16 +24,17 @@ extension RedisCoordination {
     return true
   }
 
-  package func renew(_ connections: [LiveConnection]) async -> [LiveConnection] {
-    var lost: [LiveConnection] = []
+  package func renew(_ connections: [LiveConnection]) async -> PresenceRenewal {
+    var renewal = PresenceRenewal()
     for some in connections.chunks(of: Self.connectionsMax) {
       let answers = await commands.apart(some, by: { entryKey($0.device) }) { [self] some in
-        await hold(some, areNew: false)
+        (some, regained: await hold(some, areNew: false))
       }
-      lost += answers.compactMap(\.self).joined()
-      if answers.contains(where: { $0 == nil }) { break }
+      for (some, regained) in answers {
+        if let regained { renewal.regained += regained } else { renewal.unwritten += some }
+      }
     }
-    return lost
+    return renewal
   }
 
   /// - Parameter connections: their entries lie in one slot.
@@ -66,44 +67,52 @@ extension RedisCoordination {
   }
 
   package func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome {
-    var absent: [DeviceAddress] = []
+    var outcome = WakeUpOutcome()
     for some in devices.chunks(of: Self.devicesMax) {
-      guard let missed = commands.scriptsReachListeners ? await wakeByScript(some) : await wakeByNodes(some) else {
-        return .unknown
-      }
-      absent += missed
+      let found = commands.scriptsReachListeners ? await wakeByScript(some) : await wakeByNodes(some)
+      outcome.absent += found.absent
+      outcome.unknown += found.unknown
     }
-    return .told(absent: absent)
+    return outcome
   }
 
-  /// - Returns: the devices that nobody was told of; nil when Redis gave no answer.
-  private func wakeByScript(_ devices: ArraySlice<DeviceAddress>) async -> [DeviceAddress]? {
+  private func wakeByScript(_ devices: ArraySlice<DeviceAddress>) async -> WakeUpOutcome {
     let reply = await commands.run(
       WakeScript.script, keys: devices.map(entryKey), [processChannels] + devices.map(PresenceWord.text(of:)))
-    return reply?.places(below: devices.count)?.map { devices[devices.startIndex + $0] }
+    guard let missed = reply?.places(below: devices.count) else { return WakeUpOutcome(unknown: Array(devices)) }
+    return WakeUpOutcome(absent: missed.map { devices[devices.startIndex + $0] })
   }
 
   /// The same in a cluster, where entries lie at one node and a process listens at another: the entries are read, and
-  /// each process is told.
-  private func wakeByNodes(_ devices: ArraySlice<DeviceAddress>) async -> [DeviceAddress]? {
-    let answers = await commands.apart(devices, by: entryKey) { [self] some -> [(DeviceAddress, String?)]? in
+  /// each process is told. A node that is away is no reason not to tell the others.
+  private func wakeByNodes(_ devices: ArraySlice<DeviceAddress>) async -> WakeUpOutcome {
+    typealias Holders = (of: ArraySlice<DeviceAddress>, names: [String?]?)
+    let answers = await commands.apart(devices, by: entryKey) { [self] some -> Holders in
       let keys = some.map(entryKey)
       guard case .array(let entries) = await commands.call(RedisCommand(["MGET"] + keys), key: keys[0]),
         entries.count == some.count
-      else { return nil }
-      return zip(some, entries).map { ($0, PresenceWord.holder($1)) }
+      else { return (some, nil) }
+      return (some, entries.map(PresenceWord.holder))
     }
-    guard !answers.contains(where: { $0 == nil }) else { return nil }
-    var (absent, held): ([DeviceAddress], [String: [DeviceAddress]]) = ([], [:])
-    for (device, holder) in answers.compactMap(\.self).joined() {
-      if let holder { held[holder, default: []].append(device) } else { absent.append(device) }
+    var (outcome, held): (WakeUpOutcome, [String: [DeviceAddress]]) = (WakeUpOutcome(), [:])
+    for (some, holders) in answers {
+      guard let holders else {
+        outcome.unknown += some
+        continue
+      }
+      for (device, holder) in zip(some, holders) {
+        if let holder { held[holder, default: []].append(device) } else { outcome.absent.append(device) }
+      }
     }
     for (holder, devices) in held {
-      let listeners = await tell(holder, "wake " + devices.map(PresenceWord.text(of:)).joined(separator: " "))
-      guard let listeners else { return nil }
-      if listeners == 0 { absent += devices }
+      let word = "wake " + devices.map(PresenceWord.text(of:)).joined(separator: " ")
+      switch await tell(holder, word) {
+      case nil: outcome.unknown += devices
+      case 0: outcome.absent += devices
+      default: break
+      }
     }
-    return absent
+    return outcome
   }
 
   /// - Returns: how many listened; nil when Redis gave no answer.

@@ -7,7 +7,7 @@ extension RedisCoordination: PushBoard {
     var claims: [PushClaim] = []
     for some in pushes.chunks(of: Self.pushesMax) {
       let arguments = Self.words([String(claimant, radix: 36), Self.claimMillis]) + some.map(\.bytes)
-      let reply = await commands.run(ClaimPushesScript.script, keys: [pushKey], bytes: arguments)
+      let reply = await commands.run(ClaimPushesScript.script, keys: pushKeys, bytes: arguments)
       guard let found = ClaimPushesScript.claims(reply, count: some.count) else { return nil }
       claims += found
     }
@@ -19,11 +19,12 @@ extension RedisCoordination: PushBoard {
       var arguments = Self.words([String(claimant, radix: 36), Self.rememberedMax, Self.lifeMillis])
       for (push, result) in some { arguments += [push.bytes, SettlePushesScript.word(result)] }
       // If it is lost a claim ends by itself, and a repeat causes one more push.
-      _ = await commands.run(SettlePushesScript.script, keys: [pushKey], bytes: arguments)
+      _ = await commands.run(SettlePushesScript.script, keys: pushKeys, bytes: arguments)
     }
   }
 
-  private var pushKey: String { prefix + "{pushes}" }
+  /// All that a script touches: a cluster whose slot is on its way looks at these.
+  private var pushKeys: [String] { ["", ":0", ":1"].map { prefix + "{pushes}" + $0 } }
   private static func words(_ words: [String]) -> [[UInt8]] { words.map { Array($0.utf8) } }
 
   /// Pushes in one script: a millisecond or so.

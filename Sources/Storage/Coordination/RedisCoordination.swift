@@ -77,7 +77,9 @@ package final class RedisCoordination: Coordination {
       } else {
         Self.server(of: current, or: sentinels, channels: channels, probeKey: probeKey, on: reactor)
       }
-    gathered = GatheredTakes(patience: patience, judge: Self.judging(by: commands, health: health, time: time))
+    gathered = GatheredTakes(
+      lanes: commands.lanes, by: { [commands] in commands.lane(of: $0.keys[0]) }, patience: patience,
+      judge: Self.judging(by: commands, health: health, time: time))
     leases = LeasedTakes(of: leased, shapes: shapes, clock: clock)
     start()
   }

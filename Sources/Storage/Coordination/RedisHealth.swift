@@ -15,6 +15,8 @@ final class RedisHealth: Sendable {
       case away(reason: String)
     }
     var condition = Condition.connecting
+    /// When it was refused last.
+    var refused = ContinuousClock.now
 
     var fault: String? {
       switch condition {
@@ -40,11 +42,14 @@ final class RedisHealth: Sendable {
   private let limits = Mutex(Service())
   private let signals = Mutex(Service())
   private let logger: Logger
+  /// Without a refusal for so long it serves again: some commands may be refused, and others not.
+  private let settling: Duration
   private let available = RelayMetric.coordination.available.gauge()
   private let localDecisions = RelayMetric.coordination.localDecisions.counter()
 
-  init(logger: Logger) {
+  init(logger: Logger, settling: Duration = .seconds(5)) {
     self.logger = logger
+    self.settling = settling
     available.record(0)
   }
 
@@ -83,13 +88,15 @@ final class RedisHealth: Sendable {
   /// the connection that brought it was lost.
   func limitsAnswered() {
     limits.withLock { service in
-      if case .refused = service.condition { servedAgain(since: service.become(.served)) }
+      guard case .refused = service.condition, .now >= service.refused + settling else { return }
+      servedAgain(since: service.become(.served))
     }
   }
 
   /// A command was answered with an error on a connection that stands.
   func limitsRefused(reason: String) {
     limits.withLock { service in
+      service.refused = .now
       if case .served = service.condition { awayNow(since: service.become(.refused(reason: reason)), reason: reason) }
     }
   }

@@ -25,7 +25,7 @@
     func enter(_ connection: LiveConnection) async -> Bool { await presence.enter(connection) }
     func leave(_ connection: LiveConnection) async { await presence.leave(connection) }
     func forget(_ devices: [DeviceAddress]) async -> Bool { await presence.forget(devices) }
-    func renew(_ connections: [LiveConnection]) async -> [LiveConnection] { await presence.renew(connections) }
+    func renew(_ connections: [LiveConnection]) async -> PresenceRenewal { await presence.renew(connections) }
     func wake(_ devices: [DeviceAddress]) async -> WakeUpOutcome { await presence.wake(devices) }
     func rollCall(silence: Duration) async -> Int { await presence.rollCall(silence: silence) }
     func enter(_ address: ProvisioningAddress) async { await presence.enter(address) }

@@ -145,6 +145,11 @@ extension RedisCluster {
       guard let present = connection else { return nil }
       let reply = await present.call(command, isAsking: isAsking)
       switch reply {
+      // Another node may know its name by now.
+      case .elsewhere(let redirection) where redirection.isNameless:
+        lookAgain()
+        guard await Pause.for(.milliseconds(10 * attempt)) else { return nil }
+        (connection, isAsking) = (self.connection(for: slot), false)
       case .elsewhere(let redirection):
         let found = follow(redirection, by: present)
         // A node that was not known is being connected to.

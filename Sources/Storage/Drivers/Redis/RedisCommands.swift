@@ -29,6 +29,17 @@ enum RedisCommands: Sendable {
     }
   }
 
+  /// Ranges of slots. A node of a cluster has some of them, or most of one.
+  var lanes: Int {
+    switch self {
+    case .one: 1
+    case .cluster: 16
+    }
+  }
+
+  /// - Returns: below `lanes`.
+  func lane(of key: String) -> Int { slot(of: key) * lanes / RedisSlot.count }
+
   /// - Parameter key: of the keys of `command`, which lie in one slot.
   /// - Returns: as `RedisConnection.call`.
   func call(_ command: RedisCommand, key: String) async -> RedisReply? {

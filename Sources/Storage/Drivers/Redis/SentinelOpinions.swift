@@ -51,14 +51,20 @@ extension RedisReply {
 ///
 /// The newest answer of each sentinel counts, also of one that is away by now. The highest epoch among them
 /// decides: a sentinel that was cut off, or died, names an old primary under an old epoch. Among answers with one epoch
-/// the address that most of them name decides, and then the order of the sentinels.
+/// the address that most of them name decides, and then the order of the sentinels. Where a majority of all sentinels
+/// answers and agrees, one that has been away for longer than a restart takes is not heard any more: it may be gone for
+/// good, and its epoch with it.
 struct SentinelOpinions {
   private struct Opinion {
     /// The last one.
     var answer: SentinelAnswer?
     /// Why it does not answer; nil while it does, and before the first attempt.
     var fault: RedisLinkFault?
+    /// Since when; of one that has a fault.
+    var since = ContinuousClock.now
   }
+  /// For so long a sentinel that is away is heard.
+  private static let heardFor = Duration.seconds(60)
   private let addresses: [RedisEndpoint.Address]
   private let group: String
   private var opinions: [Opinion]
@@ -72,17 +78,30 @@ struct SentinelOpinions {
 
   /// - Parameter index: of the sentinel.
   /// - Returns: whether there is something new for those who want a way to the primary.
-  mutating func answered(_ answer: SentinelAnswer, _ index: Int) -> Bool {
+  mutating func answered(_ answer: SentinelAnswer, _ index: Int, at now: ContinuousClock.Instant = .now) -> Bool {
     opinions[index] = Opinion(answer: answer, fault: nil)
     let former = primary
+    if agree(at: now) {
+      for away in opinions.indices where opinions[away].fault != nil { opinions[away].answer = nil }
+    }
     primary = elected ?? former
     return primary != former || primary == nil
   }
 
   /// - Returns: as `answered`.
-  mutating func away(_ fault: RedisLinkFault, _ index: Int) -> Bool {
+  mutating func away(_ fault: RedisLinkFault, _ index: Int, at now: ContinuousClock.Instant = .now) -> Bool {
+    if opinions[index].fault == nil { opinions[index].since = now }
     opinions[index].fault = fault
     return primary == nil
+  }
+
+  /// Whether a majority of all sentinels names one primary now, none that answers another one, and none that is away has
+  /// to be heard.
+  private func agree(at now: ContinuousClock.Instant) -> Bool {
+    let present = opinions.filter { $0.fault == nil }
+    guard 2 * present.count > opinions.count, case .primary(let address, _)? = present[0].answer else { return false }
+    return present.allSatisfy { if case .primary(address, _)? = $0.answer { true } else { false } }
+      && opinions.allSatisfy { $0.fault == nil || $0.since + Self.heardFor < now }
   }
 
   private var elected: RedisEndpoint.Address? {

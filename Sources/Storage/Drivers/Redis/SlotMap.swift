@@ -1,10 +1,17 @@
 import RelayCore
 
+extension RedisReply {
+  /// The host of a node whose name is not known (`cluster-preferred-endpoint-type`).
+  fileprivate static let nameless = "?"
+}
+
 /// A node's word that a slot, or a key of it, is elsewhere.
 struct RedisRedirection: Sendable, Equatable {
   let slot: Int
   /// nil for the host that was asked.
   let host: String?
+  /// The node that was asked does not know the name of the other one yet.
+  let isNameless: Bool
   let port: Int
   /// The slot is on its way, and only this command is to go there, behind `ASKING` (`ASK`). Else the slot is there
   /// (`MOVED`).
@@ -19,7 +26,8 @@ struct RedisRedirection: Sendable, Equatable {
     else { return nil }
     let host = String(words[2][..<colon])
     self.slot = slot
-    self.host = host.isEmpty || host == "?" ? nil : host
+    isNameless = host == RedisReply.nameless
+    self.host = host.isEmpty ? nil : host
     self.port = port
     isForOnce = words[0] == "ASK"
   }
@@ -54,10 +62,21 @@ struct SlotMap: Sendable, Equatable {
         case .integer(let port) = primary[1], (1...65_535).contains(port), 0 <= first, first <= last,
         last < Int64(RedisSlot.count)
       else { return nil }
-      let address = RedisEndpoint.Address.tcp(host: primary[0].name ?? asked.host, port: Int(port))
-      let place = place(of: address)
+      guard let host = Self.host(of: primary, by: asked) else { continue }
+      let place = place(of: .tcp(host: host, port: Int(port)))
       for slot in Int(first)...Int(last) { owners[slot] = place }
     }
+  }
+
+  /// A node is known by the name that it announces, and by its address while that has not got around.
+  /// - Returns: nil while nothing is known.
+  private static func host(of node: [RedisReply], by asked: RedisEndpoint.Address) -> String? {
+    guard let name = node[0].name else { return asked.host }
+    guard name == RedisReply.nameless else { return name }
+    guard node.count > 3, case .array(let more) = node[3],
+      let place = more.firstIndex(where: { $0.name == "ip" }), place + 1 < more.count
+    else { return nil }
+    return more[place + 1].name
   }
 
   /// nil for a slot that nobody has.
