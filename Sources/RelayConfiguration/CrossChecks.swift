@@ -54,6 +54,9 @@ extension RelayConfiguration {
   }
 
   private func checkProcesses(_ reader: inout ConfigurationReader) {
+    if roles.names == [Role.peers.rawValue] {
+      reader.miss("federation.port", because: "roles is peers alone", of: "roles")
+    }
     if case .postgres = storage.location, coordination.location == .local {
       reader.warn(
         "storage.url is PostgreSQL while coordination.url is local: right for one process only; several need Redis",

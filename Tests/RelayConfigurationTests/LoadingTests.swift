@@ -157,6 +157,14 @@ import Testing
     #expect(loaded.warnings.first?.text.contains("peers, directory to other processes") == true)
   }
 
+  @Test func `a process for peers alone needs their port`() throws {
+    #expect(throws: ConfigurationFaults.self) {
+      try RelayConfiguration.load(file: nil, environment: ["RELAY_ROLES": "peers"])
+    }
+    let both = ["RELAY_ROLES": "clients,peers"]
+    #expect(throws: Never.self) { try RelayConfiguration.load(file: nil, environment: both) }
+  }
+
   @Test func `listeners that a process does not open may have one port`() throws {
     let ports = ["RELAY_CLIENT_PORT": "7000", "RELAY_OPERATOR_PORT": "7000", "RELAY_ROLES": "push"]
     #expect(throws: Never.self) { try RelayConfiguration.load(file: nil, environment: ports) }

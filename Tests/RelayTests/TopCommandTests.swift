@@ -81,6 +81,22 @@ import Testing
     }
   }
 
+  @Test func `it ends when nobody reads its lines`() async throws {
+    try await RelayOperator.with { site in
+      let relay = try await site.serve()
+      let output = site.folder + "/head.txt"
+      let top = "\(try RelayExecutable.path()) top --json --every 1 --url \(relay.operatorURL)"
+      let command = "set -o pipefail; timeout 60 \(top) | head -n 1"
+      let child = try await ChildProcess.start(
+        ChildProcess.Launch(
+          command: ["/bin/bash", "-c", command], environment: site.environment(), folder: site.folder,
+          standardOutput: output, standardError: output))
+      #expect(await child.killed(after: .seconds(90)) == .code(0))
+      let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
+      #expect(lines.count == 1 && lines[0].hasPrefix("{"), "\(lines)")
+    }
+  }
+
   @Test func `in a terminal it redraws, follows the size and gives the terminal back`() async throws {
     try await RelayOperator.with { site in
       let relay = try await site.serve()

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RelayConfiguration
+import Synchronization
 
 /// The source of the configuration; the same option for every command.
 struct ConfigurationOption: ParsableArguments {
@@ -81,9 +82,17 @@ enum Output {
     }
   }
 
+  /// Whether all that was written could be: false once a reader went away.
+  static var isRead: Bool { !hasFailed.load(ordering: .relaxed) }
+  private static let hasFailed = Atomic<Bool>(false)
+
   private static func write(_ text: String, to handle: FileHandle) {
-    // A reader that went away is no reason to fail.
-    try? handle.write(contentsOf: Data(text.utf8))
+    do {
+      try handle.write(contentsOf: Data(text.utf8))
+    } catch {
+      // No reason to fail: what has no end looks at `isRead`.
+      hasFailed.store(true, ordering: .relaxed)
+    }
   }
 }
 

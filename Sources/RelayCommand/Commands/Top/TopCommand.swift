@@ -67,6 +67,7 @@ struct TopCommand: AsyncParsableCommand {
     for await _ in Periodic(every: .seconds(every), from: .afterInterval) {
       let after = await site.look()
       try Output.jsonLine(TopReport(name, TopSite.pairs(before, after)))
+      guard Output.isRead else { return }
       before = after
     }
   }
