@@ -205,6 +205,32 @@ import Testing
     }
   }
 
+  @Test func `events of one address have a bound, and what is refused costs nothing`() async throws {
+    try await NotificationSite.with(limits: [.notificationEvents: Bucket(size: 3, perMinute: 3)]) { site in
+      let number = try await site.subscribe(key: "k")
+      let of = "user=acme&spid=fcm&recipientid="
+      // Of a number that is nobody's.
+      _ = try await site.get("unsubscribe?\(of)5")
+      for call in ["subscribe?key=k&", "unsubscribe?", "unsubscribeall?"] {
+        let taken = try await site.get("\(call)\(of)\(number)")
+        #expect(taken.status == 200 && taken.text.hasPrefix("A"), "\(call)")
+      }
+      for call in ["subscribe?key=k&", "unsubscribe?", "unsubscribeall?"] {
+        let refused = try await site.get("\(call)\(of)\(number)")
+        #expect(refused.status == 429 && refused.headers.first(name: "retry-after") == "60", "\(call)")
+      }
+      let events = try await site.events()
+      #expect(events.count == 4)
+      // Whoever makes no event is served, and so is a new recipient, by its own bound.
+      let got = try await site.get("get?user=acme&lastmsgno=0&recipientid=\(number)")
+      #expect(got.text.hasPrefix("A"))
+      _ = try await site.subscribe(key: "other")
+      site.clock.advance(.seconds(60))
+      let later = try await site.get("unsubscribe?\(of)\(number)")
+      #expect(later.status == 200)
+    }
+  }
+
   @Test func `a process that is about to stop takes nothing`() async throws {
     try await NotificationSite.with { site in
       site.drain.begin()

@@ -34,30 +34,59 @@ struct LookupGuard: Sendable {
     _ = await limiter.take(key.charges(-1, to: .notificationLookups))
   }
 
-  /// Charges a new recipient: whoever knows an account's name can make some.
-  func mayRegister(_ key: RequestOrigin?) async -> Bool {
+  /// Charges a new recipient, or another event: whoever knows an account's name can make some.
+  func mayMake(_ made: Made, _ key: RequestOrigin?) async -> Bool {
     guard let key else { return true }
-    return await limiter.take(key.charges(1, to: .notificationSubscriptions)) == .allowed
+    return await limiter.take(key.charges(1, to: made.rule)) == .allowed
   }
 
-  /// There was no new recipient after all.
-  func hasNotRegistered(_ key: RequestOrigin?) async {
+  /// There was nothing new after all.
+  func hasNotMade(_ made: Made, _ key: RequestOrigin?) async {
     guard let key else { return }
-    _ = await limiter.take(key.charges(-1, to: .notificationSubscriptions))
+    _ = await limiter.take(key.charges(-1, to: made.rule))
   }
 
   /// 429.
   static var refusal: Response { refusal("Too many failed requests: try again in a minute.\n") }
-  /// 429.
-  static var subscriptionRefusal: Response { refusal("Too many new recipients: try again in some minutes.\n") }
 
   /// 429: nobody knows whether it was a failure.
   static var busy: Response { refusal("Too many passwords are being checked: try again in a second.\n", after: 1) }
 
-  private static func refusal(_ text: String, after seconds: Int = 60) -> Response {
+  fileprivate static func refusal(_ text: String, after seconds: Int = 60) -> Response {
     Response(
       status: .tooManyRequests,
       headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store", .retryAfter: "\(seconds)"],
       body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+}
+
+/// What a request makes that the store keeps.
+enum Made {
+  /// And the event of its subscription.
+  case recipient
+  case event
+
+  /// - Returns: nil where the request makes neither.
+  init?(_ method: String, _ parameters: FormParameters) {
+    switch method {
+    case "subscribe": self = parameters.hasNoRecipientID ? .recipient : .event
+    case "unsubscribe", "unsubscribeall": self = .event
+    default: return nil
+    }
+  }
+
+  var rule: LimiterName {
+    switch self {
+    case .recipient: .notificationSubscriptions
+    case .event: .notificationEvents
+    }
+  }
+
+  /// 429.
+  var refusal: Response {
+    switch self {
+    case .recipient: LookupGuard.refusal("Too many new recipients: try again in some minutes.\n")
+    case .event: LookupGuard.refusal("Too many changes of subscriptions: try again in some minutes.\n")
+    }
   }
 }

@@ -52,10 +52,10 @@ struct NotificationsController: Sendable {
     let form: AnswerForm = request.wantsJSON ? .json : .lines
     let key = lookups.key(of: request, context)
     guard await lookups.mayFail(key) else { return LookupGuard.refusal }
-    let isNew = name == "subscribe" && parameters.hasNoRecipientID
-    if isNew, await !lookups.mayRegister(key) {
+    let made = Made(name, parameters)
+    if let made, await !lookups.mayMake(made, key) {
       await lookups.isNoFailure(key)
-      return LookupGuard.subscriptionRefusal
+      return made.refusal
     }
     let code: NotificationCode
     do throws(MethodFailure) {
@@ -69,7 +69,7 @@ struct NotificationsController: Sendable {
       code = known
     }
     NotificationCounters.requested(name, result: "\(code.rawValue)")
-    if isNew { await lookups.hasNotRegistered(key) }
+    if let made { await lookups.hasNotMade(made, key) }
     if !code.isFailedLookUp { await lookups.isNoFailure(key) }
     return Self.response(form.write(code), form)
   }

@@ -64,6 +64,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case notificationRetrievals = "notification-retrievals"
   /// New recipients of device notifications from one client address.
   case notificationSubscriptions = "notification-subscriptions"
+  /// Requests from one client address that each make an event of device notifications, without a new recipient.
+  case notificationEvents = "notification-events"
 
   /// Reference 3.6, but for `preKeys`, whose 3 and 0.1 no client of five devices gets along with; from `codeAddress`
   /// on our own.
@@ -97,6 +99,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .obliviousPages: Bucket(size: 1000, perMinute: 200)
     case .notificationLookups, .notificationRetrievals: Bucket(size: 60, perMinute: 60)
     case .notificationSubscriptions: Bucket(size: 600, perMinute: 10)
+    case .notificationEvents: Bucket(size: 1200, perMinute: 60)
     }
   }
 
@@ -137,6 +140,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .obliviousPages: "Pages of outputs that one account reads in oblivious look-ups."
     case .notificationLookups:
       "Wrong names, passwords and recipient numbers of device notifications from one client address; beyond it 429."
+    case .notificationEvents:
+      "`subscribe` with a number, `unsubscribe` and `unsubscribeall` from one client address; beyond it 429."
     // Part of an interface rather than of a relay's size: the outbox's pace is agreed on with peers
     // (docs/federation.md), the reference of device notifications gives 60 retrievals a minute, and probes answer a
     // person at a terminal.
