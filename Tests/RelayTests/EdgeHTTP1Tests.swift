@@ -167,4 +167,40 @@ import Testing
       for socket in [dripping, silent] { await socket.close() }
     }
   }
+
+  @Test(arguments: [false, true])
+  func `a client that takes nothing of its answers is cut off`(isSecure: Bool) async throws {
+    var times = Self.brief
+    times.taking = .milliseconds(500)
+    try await TransportSite.with(isSecure: isSecure, requests: times) { site in
+      let socket = try await site.connect()
+      // A hand-shake of TLS is over then.
+      let hello = Self.text("GET /v1/hello HTTP/1.1", "Host: relay")
+      try await socket.send(hello)
+      #expect(try await socket.answer().status == 200)
+      try await socket.setReading(false)
+      // More than the buffers of two sockets.
+      let request = Self.text("GET /v1/stream HTTP/1.1", "Host: relay")
+      try await socket.send(Array([[UInt8]](repeating: request, count: 31).joined()))
+      try await Self.drip(hello, on: socket)
+      #expect(socket.unreadBytes < 31 << 20)
+      await socket.close()
+    }
+  }
+
+  @Test func `requests that are pipelined without end are lost behind a bound`() async throws {
+    try await TransportSite.with { site in
+      let socket = try await site.connect()
+      let request = Self.text("GET /v1/held HTTP/1.1", "Host: relay")
+      try await socket.send(Array([[UInt8]](repeating: request, count: 200).joined()))
+      site.authorizer.release()
+      for number in 1...32 {
+        let answer = try await socket.answer()
+        #expect(answer.status == 200)
+        #expect(answer.headers["connection"] == (number == 32 ? "close" : nil), "\(number)")
+      }
+      try await socket.ended(within: .seconds(20))
+      await socket.close()
+    }
+  }
 }

@@ -10,9 +10,9 @@ import Testing
 /// Requests for which there is no room, on a listener of this process: refused behind their heads.
 @Suite(.tags(.time)) struct RequestLoadTests {
   /// A load that is overloaded as soon as one request is under way, and not any more when that is over.
-  private static func narrow() -> RequestLoad {
+  private static func narrow(unansweredMin: Int = 1) -> RequestLoad {
     var bounds = OverloadRule.Bounds()
-    (bounds.unansweredMin, bounds.patience, bounds.target) = (1, .zero, .zero)
+    (bounds.unansweredMin, bounds.patience, bounds.target) = (unansweredMin, .zero, .zero)
     return RequestLoad(bounds: bounds, logger: Logger(label: "load") { _ in SwiftLogNoOpLogHandler() })
   }
 
@@ -81,6 +81,48 @@ import Testing
     }
   }
 
+  /// Their connection is answered one at a time.
+  @Test func `requests behind an unanswered one take no room from others`() async throws {
+    let load = Self.narrow(unansweredMin: 3)
+    try await TransportSite.with(load: load) { site in
+      let greedy = try await site.connect()
+      let held = Self.text("GET /v1/held HTTP/1.1", "Host: relay")
+      try await greedy.send(Array([[UInt8]](repeating: held, count: 20).joined()))
+      for _ in 0..<20 {
+        let request = Self.text("GET /v1/hello HTTP/1.1", "Host: relay", "Connection: close")
+        #expect(try await site.ask(request).status == 200)
+      }
+      site.authorizer.release()
+      for _ in 0..<20 { #expect(try await greedy.answer().status == 200) }
+      await greedy.close()
+      try await eventually("nothing is counted") { load.isIdle }
+    }
+  }
+
+  @Test func `a request that becomes whole in the midst of its answer is not counted`() async throws {
+    let load = Self.narrow()
+    try await TransportSite.with(load: load) { site in
+      var sockets: [RawSocket] = []
+      for _ in 0..<5 {
+        let socket = try await site.connect()
+        try await socket.send(Self.text("GET /v1/begun HTTP/1.1", "Host: relay", "Content-Length: 1"))
+        try await eventually("the answer has begun") { socket.unreadBytes > 0 }
+        try await socket.send([UInt8(ascii: "x")])
+        sockets.append(socket)
+      }
+      // Its bytes are read before those of a later connection are answered.
+      let request = Self.text("GET /v1/hello HTTP/1.1", "Host: relay", "Connection: close")
+      try await eventually("a request is served") { try await site.ask(request).status == 200 }
+      site.authorizer.release()
+      for socket in sockets {
+        let rest = String(decoding: try await socket.rest(), as: UTF8.self)
+        #expect(rest.hasPrefix("HTTP/1.1 200") && rest.contains("first"))
+        await socket.close()
+      }
+      try await eventually("nothing is counted") { load.isIdle }
+    }
+  }
+
   @Test(arguments: [false, true])
   func `requests that are answered, cut off or refused leave nothing counted`(isSecure: Bool) async throws {
     let load = Self.narrow()
@@ -101,7 +143,7 @@ import Testing
         let gone = try await site.connect()
         try await gone.send(Self.text("GET /v1/stream HTTP/1.1", "Host: relay"))
         await gone.close()
-        try await eventually("nothing is counted") { load.admits() }
+        try await eventually("nothing is counted") { load.admits() && load.isIdle }
       }
       await socket.close()
     }

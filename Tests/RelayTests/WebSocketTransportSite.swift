@@ -39,7 +39,7 @@ struct TransportSite: Sendable {
       drain: drain,
       watch: sockets, headLimits: .init(), times: times)
     let application = Application(
-      router: router(), server: server(terms, requests, authorizer, drain, load, context),
+      router: router(authorizer), server: server(terms, requests, authorizer, drain, load, context),
       configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)),
       onServerRunning: { channel in port.withLock { $0 = channel.localAddress?.port } }, logger: quiet)
     let group = ServiceGroup(
@@ -89,7 +89,8 @@ struct TransportSite: Sendable {
 
   private static let quiet = Logger(label: "transport") { _ in SwiftLogNoOpLogHandler() }
 
-  private static func router() -> Router<ClientContext> {
+  /// - Parameter authorizer: requests for `held` and `begun` wait until it lets them go on.
+  private static func router(_ authorizer: EchoAuthorizer) -> Router<ClientContext> {
     let router = Router(context: ClientContext.self)
     router.add(middleware: ProblemMiddleware(edge: "transport"))
     router.get("/v1/hello") { request, _ in
@@ -101,6 +102,20 @@ struct TransportSite: Sendable {
         status: .ok,
         body: ResponseBody { writer in
           for _ in 0..<16 { try await writer.write(ByteBuffer(repeating: UInt8(ascii: "s"), count: 64 << 10)) }
+          try await writer.finish(nil)
+        })
+    }
+    // Answered whole, and in part, before it is let go on.
+    router.get("/v1/held") { _, _ in
+      try await authorizer.released()
+      return ByteBuffer(string: "held")
+    }
+    router.get("/v1/begun") { _, _ in
+      Response(
+        status: .ok,
+        body: ResponseBody { writer in
+          try await writer.write(ByteBuffer(string: "first"))
+          try await authorizer.released()
           try await writer.finish(nil)
         })
     }
@@ -166,6 +181,10 @@ final class EchoAuthorizer: SocketAuthorizer {
   /// Lets `?hold` requests go on.
   func release() { state.withLock { $0.isHeld = false } }
 
+  func released() async throws {
+    try await eventually("the test lets it go on") { self.state.withLock { !$0.isHeld } }
+  }
+
   func isAt(_ path: Substring) -> Bool { path == "/socket" || path == "/socket/" }
 
   func admit(_ request: SocketRequest) async -> SocketAdmission {
@@ -176,7 +195,7 @@ final class EchoAuthorizer: SocketAuthorizer {
     case "closed": return .closed(.unauthorized)
     case "hold":
       do {
-        try await eventually("the test lets it go on") { self.state.withLock { !$0.isHeld } }
+        try await released()
       } catch {
         return .refused(Problem(.internalError))
       }

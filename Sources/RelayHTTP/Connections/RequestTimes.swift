@@ -1,11 +1,13 @@
 package import NIOCore
 
-/// How long whoever sends a request may take, on every listener.
+/// How long whoever sends a request may take, for it and for its answer, on every listener.
 package struct RequestTimes: Sendable {
   /// For the head of a request, from its first byte; for the first one, from when the connection can be used. So long
   /// that a phone on a slow network, with a few packets lost, gets it across.
   package var head = TimeAmount.seconds(10)
   package var body = BodyPace()
+  /// For a client to take some of what waits to be sent to it.
+  package var taking = TimeAmount.seconds(60)
   /// For a client to take the last answer of a connection and to close, before the connection is closed on it.
   package var linger = TimeAmount.seconds(5)
 

@@ -30,6 +30,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
   private let authorizer: (any SocketAuthorizer)?
   private let load: RequestLoad?
   private let linger: TimeAmount
+  private let taking: TakingWatch
   /// Requests that are not answered whole, the one that is being answered first.
   private var open = CircularBuffer<Ask>()
   private var hearing = Hearing.all
@@ -54,6 +55,7 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     self.authorizer = authorizer
     self.load = load
     linger = times.linger
+    taking = TakingWatch(times.taking)
     bodies = BodyWatch(times.body)
   }
 
@@ -97,13 +99,22 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     isReading = false
     owesContinue = false
     guard hearing != .restOfRefused else { return hearing = .all }
-    if !open.isEmpty { open[open.index(before: open.endIndex)].becameWhole(load) }
+    if !open.isEmpty { open[open.index(before: open.endIndex)].isWhole = true }
+    enterFirst()
     if hearing == .restOfRequest { hearing = .nothing }
     context.fireChannelRead(data)
   }
 
+  /// The requests of a connection are answered one at a time: only the first one is work of the relay's, once it is
+  /// whole and until it is being answered. One that is answered before it is whole never is.
+  private func enterFirst() {
+    if !isAnswering, !open.isEmpty { open[open.startIndex].enter(load) }
+  }
+
   private func headCame(_ head: HTTPRequestHead, _ data: NIOAny, _ context: ChannelHandlerContext) {
     guard hearing == .all else { return hearing = .nothing }
+    // They are in memory, whether the client reads the answers or not.
+    guard open.count < Self.openMax else { return endBehindOpen() }
     headsRead += 1
     isReading = true
     if headsRead == 1 { context.triggerUserOutboundEvent(ConnectionEvent.requestCame, promise: nil) }
@@ -158,13 +169,23 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
       if !open.isEmpty { open[open.startIndex].leave(load) }
       finish(&head)
       context.write(wrapOutboundOut(.head(head)), promise: promise)
-    case .body: context.write(data, promise: promise)
+    case .body(let body):
+      taking.written(body.readableBytes)
+      context.write(data, promise: promise)
     case .end:
       isAnswering = false
       if !open.isEmpty { open.removeFirst() }
-      guard isLast else { return context.write(data, promise: promise) }
+      guard isLast else {
+        enterFirst()
+        return context.write(data, promise: promise)
+      }
       end(data, promise, context)
     }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    taking.writabilityChanged(context)
+    context.fireChannelWritabilityChanged()
   }
 
   /// Says in the head of an answer what becomes of the connection.
@@ -256,6 +277,8 @@ final class FinalAnswers: ChannelDuplexHandler, RemovableChannelHandler, BodyWat
     return Int(length).map { $0 <= forgottenBytesMax } ?? false
   }
   private static let forgottenBytesMax = 256 << 10
+  /// More than a client that pipelines has under way.
+  private static let openMax = 32
 
   /// The answers that are under way come first; nothing more is heard.
   private func endBehindOpen() {
@@ -274,7 +297,7 @@ private struct Ask {
   /// By fields that are for this connection alone.
   let speaksOfConnection: Bool
   var isFinal: Bool
-  private(set) var isWhole = false
+  var isWhole = false
   /// Whether the edge's load has it.
   private var isCounted = false
 
@@ -287,8 +310,8 @@ private struct Ask {
     expectsContinue = !isOld && head.headers["expect"].contains { $0.lowercased() == "100-continue" }
   }
 
-  mutating func becameWhole(_ load: RequestLoad?) {
-    isWhole = true
+  mutating func enter(_ load: RequestLoad?) {
+    guard isWhole, !isCounted else { return }
     load?.began()
     isCounted = true
   }

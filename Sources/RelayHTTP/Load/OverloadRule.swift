@@ -68,6 +68,9 @@ struct OverloadRule {
     look(now)
   }
 
+  /// Whether all that began has ended.
+  var isIdle: Bool { unanswered == 0 }
+
   /// A request whose client has gone is counted no more, and may still wait.
   private var queue: Int { max(0, unanswered - elsewhere) }
   private var limit: Int {

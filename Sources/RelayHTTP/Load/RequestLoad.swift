@@ -55,6 +55,9 @@ package final class RequestLoad: Sendable {
       })
   }
 
+  /// Whether no request is under way.
+  package var isIdle: Bool { state.withLock { $0.rule.isIdle } }
+
   /// Runs `wait` of a request under way, which waits for a peer or a server of somebody else: that is not our load.
   package func elsewhere<Value, Failure: Error>(
     _ wait: () async throws(Failure) -> Value
