@@ -341,17 +341,14 @@ let package = Package(
       name: "PushTests",
       dependencies: [
         "Push", "RelayCore", "RelayHTTP", "TestSupport", "TestTags", crypto, cryptoExtras, x509, asn1, nioCore,
-        nioPosix, nioEmbedded, nioHTTP1,
-        nioHTTP2, nioSSL,
-        asyncHTTPClient, jwtKit, logging,
+        nioPosix, nioEmbedded, nioHTTP1, nioHTTP2, nioSSL, asyncHTTPClient, jwtKit, logging,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PushGatewayTests",
       dependencies: [
         "PushGateway", "Push", "RelayCore", "RelayHTTP", "Storage", "ChildProcesses", "TestSupport", "TestTags", crypto,
-        hummingbird,
-        nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, ordered,
+        hummingbird, nioCore, nioHTTP1, asyncHTTPClient, logging, lifecycle, ordered,
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
@@ -381,7 +378,7 @@ let package = Package(
     .testTarget(
       name: "RealClients", dependencies: ["RelayClient", "ChildProcesses", "TestSupport", "TestTags"],
       swiftSettings: strict),
-    // What `make fuzz-decoders` runs. Here it is but compiled, so that a change of what it calls is seen by each build.
+    // What `make fuzz-decoders` runs. Here it is only compiled: each build sees a change of what it calls.
     .testTarget(
       name: "Fuzz",
       dependencies: [
@@ -394,8 +391,7 @@ let package = Package(
       name: "ClusterTests",
       dependencies: [
         "CampaignModel", "RelayCampaign", "RelayClient", "RelayCore", "RelayMetrics", "ChildProcesses", "TestSupport",
-        "TestTags",
-        crypto, nioCore, nioPosix, asyncHTTPClient,
+        "TestTags", crypto, nioCore, nioPosix, asyncHTTPClient,
       ],
       swiftSettings: strict),
   ]

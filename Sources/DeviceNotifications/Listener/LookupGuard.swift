@@ -60,7 +60,7 @@ struct LookupGuard: Sendable {
   }
 }
 
-/// What a request makes that the store keeps.
+/// A thing that a request makes, and that the store keeps.
 enum Made {
   /// And the event of its subscription.
   case recipient

@@ -19,7 +19,7 @@ package final class ReceiptForwarder: Service {
   }
 
   fileprivate struct State {
-    /// Of peers for which something waits or is under way.
+    /// The lanes of peers for which something waits or is under way.
     var lanes: [RelayName: Lane] = [:]
     var waiting = 0
     var hasEnded = false

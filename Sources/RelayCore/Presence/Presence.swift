@@ -110,11 +110,12 @@ extension Presence {
   package static var lifetime: Duration { .seconds(60) }
 }
 
-/// What a renewal of entries has come to.
+/// The outcome of a renewal of entries.
 package struct PresenceRenewal: Sendable, Equatable {
-  /// Those whose entry had been lost, or taken by an older connection, and stands again: they may have missed wake-ups.
+  /// Connections whose entry stands again: it had been lost, or an older connection had taken it. They may have missed
+  /// wake-ups.
   package var regained: [LiveConnection] = []
-  /// Those whose entry could not be written, and may expire: nobody finds them then.
+  /// Connections whose entry could not be written. It may expire, and then nobody finds them.
   package var unwritten: [LiveConnection] = []
 
   package init() {}

@@ -44,7 +44,7 @@ final class TakingWatch {
 
   /// - Returns: nil of a channel that is closed.
   private func left(_ channel: any Channel) -> Int? {
-    // What a handler in front of us adds to the bytes is the same at each look, or less.
+    // Handlers in front of us add bytes of their own: no more at a later look than at this one.
     (try? channel.syncOptions?.getOption(.bufferedWritableBytes)).map { written - $0 }
   }
 }

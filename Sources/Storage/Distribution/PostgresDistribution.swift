@@ -65,7 +65,7 @@ private struct Distribution {
         placement = try await look()
       }
     } catch {
-      // What failed is said, not that the mark could not be taken back.
+      // The caller is told of the step that failed, not of a mark that stays.
       try? await takeMarkBack()
       throw error
     }
@@ -73,7 +73,7 @@ private struct Distribution {
     return placement
   }
 
-  /// Where nothing is divided yet, relays may serve as before.
+  /// Lets relays serve as before, where nothing is divided yet.
   private func takeMarkBack() async throws(DistributionFailure) {
     let found = try await read()
     guard !found.tables.isEmpty, !found.isBegun, try await isMarked() else { return }
