@@ -340,8 +340,8 @@ let package = Package(
     .testTarget(
       name: "PushTests",
       dependencies: [
-        "Push", "RelayCore", "RelayHTTP", "TestSupport", "TestTags", crypto, cryptoExtras, x509, asn1, nioCore,
-        nioPosix, nioEmbedded, nioHTTP1, nioHTTP2, nioSSL, asyncHTTPClient, jwtKit, logging,
+        "Push", "RelayCore", "RelayHTTP", "RelayWork", "TestSupport", "TestTags", crypto, cryptoExtras, x509, asn1,
+        nioCore, nioPosix, nioEmbedded, nioHTTP1, nioHTTP2, nioSSL, asyncHTTPClient, jwtKit, logging,
       ],
       swiftSettings: strict),
     .testTarget(

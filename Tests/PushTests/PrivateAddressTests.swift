@@ -1,5 +1,6 @@
 import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 import TestSupport
 import TestTags

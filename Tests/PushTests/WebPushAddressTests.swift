@@ -3,6 +3,7 @@ import NIOCore
 import NIOPosix
 import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 import TestSupport
 import TestTags

@@ -1,5 +1,5 @@
 import RelayCore
-package import RelayHTTP
+package import RelayWork
 import Synchronization
 
 /// The address at which a peer is connected to. Made by `PeerAddresses` alone, or for this relay's own listener.

@@ -2,6 +2,7 @@ import Crypto
 import NIOSSL
 import RelayCore
 import RelayHTTP
+import RelayWork
 
 /// The credentials that prove us to push services (RFC 8292).
 final class WebPushCredentials: Sendable {

@@ -1,7 +1,8 @@
 package import Logging
 import NIOHTTP1
 package import RelayCore
-package import RelayHTTP
+import RelayHTTP
+package import RelayWork
 import ServiceLifecycle
 import Synchronization
 

@@ -1,6 +1,7 @@
 import NIOSSL
 import RelayCore
 import RelayHTTP
+import RelayWork
 import Synchronization
 
 /// The push services in use. For each: the connections, to an address that was looked up and checked before, and our

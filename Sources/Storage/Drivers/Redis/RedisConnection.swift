@@ -3,13 +3,14 @@
 import DequeModule
 import Glibc
 import RelayCore
+import RelayWork
 import Synchronization
 
 /// A connection that mends itself, for commands, for one subscription, or for asking a sentinel.
 ///
 /// States: waiting (for the next attempt) -> connecting -> ready -> waiting ...; closed at the end. Any failure, a
 /// missing answer included, drops the link and everything that waits on it. While the way to the server is being found
-/// out, a connection is connecting and has no link.
+/// out, or the addresses of its name are, a connection is connecting and has no link.
 final class RedisConnection: @unchecked Sendable {  // Mutable state but `readiness` is the reactor thread's alone.
   enum Role: Sendable {
     case commands
@@ -61,6 +62,7 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   let probeKey: String
   private let limits: Limits
   private let reactor: Reactor
+  private let resolver: HostResolver
   private let readiness = Atomic<Bool>(false)
   private let agreed = Mutex<String?>(nil)
   let serverClock = Mutex<ServerClock?>(nil)
@@ -70,6 +72,14 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   private var link: (any RedisLink)?
   /// The server that `link` leads to, or led to last.
   private(set) var target: RedisTarget?
+  /// Look-ups of names so far: the last one counts.
+  private var lookUps = 0
+  /// The name that is being looked up.
+  private var nameSought: String?
+  /// Further addresses of the target's name, for as long as none has been connected to.
+  private var candidates: ArraySlice<String> = []
+  /// Attempts since the last connection that stood: each begins with another address of the name.
+  private var attempts = 0
   private var waiting: Deque<Waiting> = []
   var probed = ContinuousClock.Instant.now
   private var pause: Duration
@@ -82,8 +92,9 @@ final class RedisConnection: @unchecked Sendable {  // Mutable state but `readin
   ///   - probeKey: a key that nobody ever writes; a sentinel's connection needs none.
   init(
     by route: @escaping @Sendable () -> RedisRoute, role: Role, probeKey: String = "", limits: Limits,
-    on reactor: Reactor
+    on reactor: Reactor, resolver: HostResolver = RedisConnection.system
   ) {
+    self.resolver = resolver
     self.route = route
     self.role = role
     self.probeKey = probeKey
@@ -196,33 +207,74 @@ extension RedisConnection {
 
   private func connect(to target: RedisTarget) {
     self.target = target
-    do throws(RedisLinkFault) {
-      link = try makeLink(to: target) { [self] event in
-        switch event {
-        case .connected: shakeHands(with: target)
-        case .reply(let reply): received(reply)
-        case .closed(let fault):
-          failed(fault ?? (readiness.load(ordering: .relaxed) ? .connectionEnded : .cannotConnect))
-        }
-      }
-    } catch {
-      failed(error)
+    guard case .tcp(let host, _) = target.address, !RedisTLS.isAddress(host) else { return open(target, at: nil) }
+    lookUps += 1
+    nameSought = host
+    // hiredis would ask the system on this thread, on which all connections to Redis wait.
+    let number = lookUps
+    Task.ofNobody { [self] in
+      let found = await resolver.addresses(host, limits.connect) ?? []
+      _ = reactor.submit { [self] in lookedUp(number, host, found, for: target) }
     }
   }
 
-  private func makeLink(
-    to target: RedisTarget, _ handler: @escaping (RedisLinkEvent) -> Void
-  ) throws(RedisLinkFault) -> any RedisLink {
-    if let tls = target.tls, case .tcp(let host, let port) = target.address {
-      return try RedisSecureLink(host: host, port: port, tls, on: reactor, handler: handler)
+  private func lookedUp(_ number: Int, _ host: String, _ found: [String], for target: RedisTarget) {
+    guard case .connecting = state, number == lookUps, nameSought != nil else { return }
+    nameSought = nil
+    guard !found.isEmpty else {
+      return failed(RedisLinkFault("cannot connect: \(host) has no address, or none in time"))
     }
-    return try RedisPlainLink(target.address, on: reactor, handler: handler)
+    let first = attempts % found.count
+    attempts += 1
+    candidates = (found[first...] + found[..<first])[...]
+    open(target, at: candidates.popFirst())
   }
+
+  /// - Parameter numeric: an address of the target's name; nil where it has none.
+  private func open(_ target: RedisTarget, at numeric: String?) {
+    do throws(RedisLinkFault) {
+      link = try makeLink(to: target, at: numeric) { [self] event in
+        switch event {
+        case .connected:
+          candidates = []
+          shakeHands(with: target)
+        case .reply(let reply): received(reply)
+        case .closed(let fault):
+          ended(target, fault ?? (readiness.load(ordering: .relaxed) ? .connectionEnded : .cannotConnect))
+        }
+      }
+    } catch {
+      ended(target, error)
+    }
+  }
+
+  private func ended(_ target: RedisTarget, _ fault: RedisLinkFault) {
+    guard let next = candidates.popFirst() else { return failed(fault) }
+    link = nil
+    open(target, at: next)
+  }
+
+  private func makeLink(
+    to target: RedisTarget, at numeric: String?, _ handler: @escaping (RedisLinkEvent) -> Void
+  ) throws(RedisLinkFault) -> any RedisLink {
+    guard case .tcp(let host, let port) = target.address else {
+      return try RedisPlainLink(target.address, on: reactor, handler: handler)
+    }
+    let address = numeric ?? host
+    if let tls = target.tls {
+      return try RedisSecureLink(host: host, at: address, port: port, tls, on: reactor, handler: handler)
+    }
+    return try RedisPlainLink(.tcp(host: address, port: port), on: reactor, handler: handler)
+  }
+
+  /// For all connections of the process.
+  static let system = HostResolver.system()
 
   func becomeReady() {
     guard case .connecting = state else { return }
     state = .ready
     pause = limits.pauseFirst
+    attempts = 0
     probed = .now
     agreed.withLock { $0 = link?.encryption }
     readiness.store(true, ordering: .releasing)
@@ -274,6 +326,7 @@ extension RedisConnection {
     readiness.store(false, ordering: .releasing)
     link?.close()
     link = nil
+    (nameSought, candidates) = (nil, [])
     let dropped = waiting
     waiting = []
     for entry in dropped { entry.completion(nil) }
@@ -299,6 +352,7 @@ extension RedisConnection {
 
   /// Why a connection that is connecting for long may wait.
   private var hurdle: String? {
+    if let nameSought { return "no name server has told the address of \(nameSought)" }
     guard let link else { return "no sentinel or node of Redis has answered yet" }
     return link.hurdle
   }

@@ -39,12 +39,16 @@ final class RedisSecureLink: RedisLink {
   private var mustWriteToRead = false
 
   /// Begins to connect.
+  /// - Parameters:
+  ///   - host: that the certificate must be for.
+  ///   - address: of the host.
   /// - Throws: when that fails at once, or a file of `files` cannot be used.
   init(
-    host: String, port: Int, _ files: RedisTLSFiles, on reactor: Reactor, handler: @escaping (RedisLinkEvent) -> Void
+    host: String, at address: String, port: Int, _ files: RedisTLSFiles, on reactor: Reactor,
+    handler: @escaping (RedisLinkEvent) -> Void
   ) throws(RedisLinkFault) {
     let tls = try RedisTLS(files)
-    guard let context = redisConnectNonBlock(host, Int32(clamping: port)) else { throw .cannotConnect }
+    guard let context = redisConnectNonBlock(address, Int32(clamping: port)) else { throw .cannotConnect }
     guard context.pointee.err == 0 else {
       redisFree(context)
       throw .cannotConnect

@@ -72,7 +72,7 @@ struct RedisTLS: ~Copyable {
       isRefusal: true)
   }
 
-  private static func isAddress(_ host: String) -> Bool {
+  static func isAddress(_ host: String) -> Bool {
     var bytes = in6_addr()
     return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1
   }

@@ -1,6 +1,5 @@
 import Foundation
 import Glibc
-import RelayWork
 import Synchronization
 
 /// Asks the system for the addresses of a host. Tests hand in their own answers.
