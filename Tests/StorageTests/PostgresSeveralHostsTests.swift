@@ -118,6 +118,7 @@ import Testing
     try #require(lost.count == 100)
     let last = try #require(lost.last?.sequence)
     #expect(last < 1 << 32, "the server that made the store numbers from the start")
+    let place = try await storage.directoryPlace()
     try await Loopback.blocking {
       try pair.primary.kill9()
       try pair.standby.start()
@@ -127,6 +128,8 @@ import Testing
     try await storage.append([Sample.envelope(to: mailbox, from: Sample.address(2), id: 101)])
     let kept = try await storage.pending(in: mailbox, after: 0, limit: 200)
     #expect(kept.count == 1 && kept[0].sequence > last)
+    // Registrations may be lost likewise: whoever follows the directory reads it anew.
+    #expect(try await storage.directoryPlace().generation > place.generation)
     await storage.close()
   }
 

@@ -1,9 +1,12 @@
-/// Keeps the numbers of messages from being given twice.
+/// Keeps the numbers of messages from being given twice, and the directory from being followed over a gap.
 ///
 /// An asynchronous standby that is promoted gives out again the numbers of messages that were lost with the former
 /// primary. A device may still hold one of these: it would take the new message for the old one, and its
 /// acknowledgement would remove it unread. So where another history goes on, or another cluster, both sequences leap
 /// ahead before anything is written there.
+///
+/// Where no standby was waited for, registrations may be lost too, whose places in the feeds of the directory are given
+/// again: processes and peers then read it anew, as of another generation.
 ///
 /// `store_numbering` has one row: the server whose numbers the store gives. Whoever lets them leap locks it first: two
 /// at once could set a sequence back.
@@ -41,7 +44,11 @@ enum PostgresNumbering {
       PERFORM pg_catalog.set_config('synchronous_commit', 'local', true);
       UPDATE store_numbering SET system_identifier = here.system_identifier, timeline = here.timeline
       WHERE (system_identifier, timeline) IS DISTINCT FROM (here.system_identifier, here.timeline);
-      IF FOUND THEN PERFORM \(leaps); END IF;
+      IF FOUND THEN
+        PERFORM \(leaps);
+        UPDATE revisions SET value = greatest(value + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+        WHERE subject = 'listing-generation' AND pg_catalog.current_setting('synchronous_standby_names') = '';
+      END IF;
     EXCEPTION
       WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN NULL;
       WHEN read_only_sql_transaction THEN RAISE;
