@@ -114,6 +114,29 @@ import X509
     }
   }
 
+  /// Such a peer would else be lost and found as fast as it answers.
+  @Test(arguments: [(Duration.seconds(3600), false), (.zero, true)])
+  func `a peer that refuses requests and answers probes is probed at once but rarely`(
+    interval: Duration, again: Bool
+  ) async throws {
+    var limits = PeerLimits.patient
+    limits.hastenedInterval = interval
+    try await withScriptedPeers(["alpha"], limits: limits) { beta, peers in
+      peers[0].answer(by: { request in
+        request.path == "/v1/federation/peering"
+          ? .init(status: 200, body: #"{"name":"beta","state":"active"}"#)
+          : .init(status: 403, body: "peer-refused: This relay does not federate with you.")
+      })
+      #expect(try await outcome(beta) == nil)
+      let link = beta.transport.link(to: try name("alpha"))
+      let first = try await eventually("it is refused") { link.state.withLock(\.hastened) }
+      try await eventually("it is found, and refused again") { try await outcome(beta) == nil }
+      try await eventually("it is away again") { link.state.withLock { $0.breaker.fault == .refused } }
+      #expect((link.state.withLock(\.hastened) != first) == again)
+      try await eventually("it is found in its time") { link.state.withLock { $0.breaker.fault == nil } }
+    }
+  }
+
   @Test func `another process's finding holds until a probe says otherwise`() async throws {
     try await withScriptedPeers(["alpha"]) { beta, peers in
       _ = await beta.registry.peer(named: try name("alpha"))

@@ -137,6 +137,19 @@ import WireMessages
     }
   }
 
+  @Test func `once a peer has no room for keys, no account is read for it`() async throws {
+    try await withPeerClient(buckets: [.peerPreKeys: Bucket(size: 1, perMinute: 0.01)]) { relay, client in
+      #expect(try await client.get(key).status == 200)
+      // Each second one request may find out that there is still no room.
+      try await eventually("one is refused unread") {
+        let before = relay.dispenser.draws
+        let status = try await client.get(key).status
+        #expect(status == 413)
+        return relay.dispenser.draws == before
+      }
+    }
+  }
+
   /// By its CA: 20 tries, at once or half a minute after the other.
   @Test func `a stranger's tries are limited`() async throws {
     let buckets: [LimiterName: Bucket] = [.peerRequests: Bucket(size: 60_000, perMinute: 0.01)]

@@ -71,7 +71,7 @@ final class RecordingIntake: Intake {
 
 /// Hands the same keys to everyone who asks for the one account it knows: device 1 has everything, device 2 no signed
 /// prekey, device 3 nothing else.
-struct FixedDispenser: PreKeyDispenser {
+final class FixedDispenser: PreKeyDispenser {
   static let account = AccountNumber(e164: "+14155550100")
   static let keys = [1, 2, 3].compactMap { DeviceID($0) }.map {
     DrawnPreKey(
@@ -80,10 +80,22 @@ struct FixedDispenser: PreKeyDispenser {
       signedPreKey: $0.value == 2 ? nil : SignedPreKey(keyID: 5, publicKey: "signed", signature: "signature"))
   }
 
+  private let asked = Mutex(0)
+  private let isHolding = Mutex(false)
+
+  /// How often anything was asked for.
+  var draws: Int { asked.withLock { $0 } }
+  /// While it holds, nothing is answered.
+  func hold(_ holds: Bool) { isHolding.withLock { $0 = holds } }
+
   func draw(
     from account: AccountNumber, devices: DeviceSelector, version: PreKeyVersion,
     paying pay: (PreKeyDrawCost) async throws(Problem) -> [LimitDecision]
   ) async throws(Problem) -> [DrawnPreKey] {
+    asked.withLock { $0 += 1 }
+    while isHolding.withLock({ $0 }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
     let chosen = account == Self.account ? Self.keys.filter { devices == .all || devices == .one($0.device) } : []
     _ = try await pay(PreKeyDrawCost(keys: chosen.count, targets: []))
     let keys = chosen.filter { version == .two || $0.preKey != nil }

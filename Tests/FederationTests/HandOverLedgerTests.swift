@@ -112,6 +112,23 @@ import Testing
     }
   }
 
+  @Test func `behind a store that does not answer, notes wait together and not one batch after the other`() async throws
+  {
+    let store = MemoryHandOvers()
+    store.hold(true)
+    let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
+    let beta = try name("beta")
+    // Five batches, which would wait a second each.
+    let crossings = try (1...801).map {
+      ledger.crossings(of: try message(at: $0, from: "+14155550111", to: "+14155550177"), to: beta)
+    }
+    await withTaskGroup { group in
+      for one in crossings { group.addTask { await ledger.note([one], by: beta) } }
+    }
+    #expect(store.held < 4, "those that have waited for a second ask the store nothing")
+    store.hold(false)
+  }
+
   /// The peer's answer to a message and its receipt may come together, the receipt to another process.
   @Test func `a receipt that arrives before the note is accepted`() async throws {
     let store = MemoryHandOvers()

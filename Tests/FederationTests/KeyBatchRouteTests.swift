@@ -61,6 +61,27 @@ import WireMessages
     }
   }
 
+  @Test func `batches of draws that are under way are bounded`() async throws {
+    try await withPeerClient { relay, client in
+      var batch = Relay_KeyBatch()
+      batch.draws = [.with { ($0.account, $0.device, $0.isSigned) = (14_155_550_100, 1, true) }]
+      let bytes: [UInt8] = try batch.serializedBytes()
+      relay.dispenser.hold(true)
+      try await withThrowingTaskGroup(of: Int.self) { group in
+        defer { relay.dispenser.hold(false) }
+        for _ in 0..<32 {
+          group.addTask { try await client.put(path, bytes: bytes, as: KeyBatchCodec.mediaType).status }
+        }
+        try await eventually("all are under way") { relay.dispenser.draws == 32 }
+        let refused = try await client.put(path, bytes: bytes, as: KeyBatchCodec.mediaType)
+        #expect(refused.status == 503 && refused.headers.first(name: "Retry-After") == "1")
+        relay.dispenser.hold(false)
+        for try await status in group { #expect(status == 200) }
+      }
+      #expect(relay.dispenser.draws == 32)
+    }
+  }
+
   /// A draw that its own limiter refuses is charged to the budget of keys all the same, as alone.
   @Test func `draws together are charged as draws alone, and as one request`() async throws {
     let buckets: [LimiterName: Bucket] = [

@@ -15,8 +15,18 @@ final class MemoryHandOvers: HandOverStore {
     set { state.withLock { $0.isAway = newValue } }
   }
 
+  /// While it holds, nothing is answered.
+  private let holding = Mutex<(isOn: Bool, attempts: Int)>((false, 0))
+  func hold(_ holds: Bool) { holding.withLock { $0.isOn = holds } }
+  /// Calls that it held.
+  var held: Int { holding.withLock { $0.attempts } }
+
   func record(_ record: LedgerRecord) async throws(StoreError) {
     guard !isAway else { throw .unavailable(reason: "away") }
+    holding.withLock { if $0.isOn { $0.attempts += 1 } }
+    while holding.withLock({ $0.isOn }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(5))  // Throws when cancelled, which the condition sees.
+    }
     state.withLock { $0.calls.append(record) }
   }
   func ledger(of relay: RelayName, in hours: ClosedRange<LedgerHour>) async throws(StoreError) -> [LedgerEntry] { [] }

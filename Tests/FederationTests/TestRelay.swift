@@ -20,6 +20,7 @@ struct TestRelay: Sendable {
   let handOvers: HandOverSender
   let ledger: HandOverLedger
   let intake: RecordingIntake
+  let dispenser: FixedDispenser
   let locator: FixedLocator
   let log: LogRecorder
   let clock: WallClock
@@ -98,12 +99,12 @@ func withRelay<Value: Sendable>(
       identity: identity, addresses: addresses, registry: registry, store: storage, signals: coordination,
       limits: limits, clock: clock, logger: log.logger)
     let intake = RecordingIntake()
-    let locator = FixedLocator()
+    let (dispenser, locator) = (FixedDispenser(), FixedLocator())
     let ledger = HandOverLedger(
       store: checksReceipts ? storage : EverythingHandedOver(), key: SecretBytes([UInt8](repeating: 7, count: 32)),
       clock: clock)
     let services = FederationServices(
-      intake: intake, dispenser: FixedDispenser(), directory: listing ?? storage, peers: storage,
+      intake: intake, dispenser: dispenser, directory: listing ?? storage, peers: storage,
       signals: coordination, limiter: coordination, locator: locator, epochs: epochs ?? storage,
       handOvers: ledger, probes: probes,
       isLocalAccount: { $0 == localAccount })
@@ -136,8 +137,7 @@ func withRelay<Value: Sendable>(
         name: name, endpoint: endpoint, folder: folder, storage: storage, coordination: coordination,
         identity: identity, registry: registry, addresses: addresses, transport: transport,
         handOvers: HandOverSender(HandOverRequests(transport: transport, ledger: ledger), outbox: nil), ledger: ledger,
-        intake: intake,
-        locator: locator, log: log, clock: clock,
+        intake: intake, dispenser: dispenser, locator: locator, log: log, clock: clock,
         makeListener: makeListener)
       let value = try await body(relay)
       group.cancelAll()

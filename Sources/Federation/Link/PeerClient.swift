@@ -17,6 +17,8 @@ package struct PeerLimits: Sendable {
   package var requestsMax = 256
   /// How often a peer that does not answer is probed, on the average.
   package var probeInterval = Duration.seconds(3)
+  /// The least time from one probe that does not wait to the next of the same peer.
+  package var hastenedInterval = Duration.seconds(30)
   /// Shorter than a request may take: a probe that hangs keeps the next one from finding the peer.
   package var probeTimeout = Duration.seconds(4)
   /// How long requests under way may take once the peer is none any more, or is had elsewhere.

@@ -33,6 +33,8 @@ final class PeerLink: Sendable {
     var isProbed = false
     /// Whether its next probe does not wait.
     var isProbedAtOnce = false
+    /// When a probe was last made at once since the peer was found away; nil before.
+    var hastened: ContinuousClock.Instant?
     /// Whether other processes have yet to be told of the breaker's state.
     var isUntold = false
     /// Whether the peer is none any more: nothing may be made of this link.

@@ -16,6 +16,7 @@ package final class HandOverLedger: Sendable {
   /// The records of one request: what it hands over, and which parts were answered.
   private struct Note: Sendable {
     let records: [LedgerRecord]
+    let came = ContinuousClock.now
     /// Told whether the store has it.
     let finish: @Sendable (Bool) -> Void
   }
@@ -42,6 +43,11 @@ package final class HandOverLedger: Sendable {
     self.clock = clock
     let patience = SharedCountdown(of: Self.patience)
     notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
+      // Behind a store that does not answer they have waited long enough. Those that came first stand first.
+      let late = notes.prefix { $0.came + Self.patience < .now }
+      for note in late { note.finish(false) }
+      let notes = notes.dropFirst(late.count)
+      guard !notes.isEmpty else { return }
       let records = Self.merged(notes.flatMap(\.records))
       let outcome = Waiter<Bool>()
       let ticket = patience.begin { outcome.end(with: false) }

@@ -10,6 +10,8 @@ struct PeerKeysController: Sendable {
   let dispenser: any PreKeyDispenser
   let budget: PeerBudget
   private let failures = FailedRequests()
+  /// Of batches. Each reads accounts side by side, and PostgreSQL is asked for 10,000 things at a time.
+  private let turns = PeerTurns(perPeer: 32, all: 64, retryAfter: .seconds(1))
 
   init(dispenser: any PreKeyDispenser, budget: PeerBudget) {
     self.dispenser = dispenser
@@ -51,6 +53,8 @@ struct PeerKeysController: Sendable {
     for draw: KeyDraw, of peer: RelayName, charges: [BudgetCharge] = []
   ) async throws(Problem) -> [DrawnPreKey] {
     let key = LimitKey(peer, LimitKey(draw.account, draw.devices))
+    // Before the account is read: a peer beyond its budget learns nothing of it, and costs no reading.
+    try budget.demandRoom(for: charges + [.preKeys(1)], of: peer)
     // Before they are drawn: keys that were given out are gone, whoever pays for them.
     return try await dispenser.draw(from: draw.account, devices: draw.devices, version: draw.version) {
       cost throws(Problem) in
@@ -73,7 +77,7 @@ extension PeerKeysController {
     let body = try await budget.body(
       of: request, as: KeyBatchCodec.mediaType, max: KeyBatchCodec.bodyBytesMax, from: peer)
     let draws = try KeyBatchCodec.decode(Array(buffer: body))
-    let answers = await answers(to: draws, of: peer)
+    let answers = try await turns.take(of: peer) { () async throws(Problem) in await self.answers(to: draws, of: peer) }
     tellOfFailures(draws, answers, context)
     return Response(
       status: .ok, headers: [.contentType: KeyBatchCodec.mediaType],

@@ -35,6 +35,7 @@ final class PeerBudget: Sendable {
   /// Charges all or nothing.
   /// - Throws: `.budgetExceeded` with the time to wait.
   func charge(_ budget: [BudgetCharge], of peer: RelayName) async throws(Problem) {
+    try demandRoom(for: budget, of: peer)
     let charges = limitCharges(budget, of: peer)
     guard !charges.isEmpty else { return }
     switch await limiter.take(charges) {
@@ -56,9 +57,20 @@ final class PeerBudget: Sendable {
     if let wait { throw refusal(of: peer, wait) }
   }
 
-  /// Which of the budgets for requests and bytes had no room.
+  /// - Throws: `.budgetExceeded` when a charge lately showed that there is no room for these: a flood beyond a budget
+  ///   costs no more than its heads.
+  func demandRoom(for budget: [BudgetCharge], of peer: RelayName) throws(Problem) {
+    let now = ContinuousClock.now
+    let wait = shortages.withLock { shortages in
+      budget.compactMap { shortages.wait(for: $0.amount, of: $0.budget, peer, at: now) }.max()
+    }
+    if let wait { throw refusal(of: peer, wait) }
+  }
+
+  /// Which of the budgets had no room that are asked for ahead of their charge.
   private func remember(_ budget: [BudgetCharge], of peer: RelayName) async {
-    for charge in limitCharges(budget, of: peer) where [.peerRequests, .peerBytes].contains(charge.limiter) {
+    for charge in limitCharges(budget, of: peer)
+    where [.peerRequests, .peerBytes, .peerPreKeys].contains(charge.limiter) {
       let space = await limiter.space(in: charge.limiter, key: charge.key)
       guard space < charge.amount,
         let wait = LeakyBucket.wait(for: charge.amount, available: space, in: limiter.shape(of: charge.limiter))
@@ -83,6 +95,7 @@ final class PeerBudget: Sendable {
   func charge(
     _ budget: [BudgetCharge], of peer: RelayName, and other: LimitCharge, thenEach further: [LimitCharge] = []
   ) async throws(Problem) -> [LimitDecision] {
+    try demandRoom(for: budget, of: peer)
     let decision = await limiter.take(limitCharges(budget, of: peer) + [other], thenEach: further)
     if decision.first == .allowed {
       count(budget, of: peer)
