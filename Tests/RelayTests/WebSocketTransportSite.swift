@@ -25,13 +25,15 @@ struct TransportSite: Sendable {
   /// - Parameters:
   ///   - isSecure: TLS with ALPN, as the clients' listener has it.
   ///   - load: says whether there is room for a request; nil: there always is.
+  ///   - admit: whose sessions there are; nil: those that echo.
   static func with<Result: Sendable>(
     isSecure: Bool = false, limits: SocketLimits = EchoAuthorizer.generous, times: SocketTimes = SocketTimes(),
     requests: RequestTimes = RequestTimes(), load: RequestLoad? = nil,
+    admit: (@Sendable (SocketRequest) async -> SocketAdmission)? = nil,
     _ body: @escaping @Sendable (TransportSite) async throws -> Result
   ) async throws -> Result {
     let authority = isSecure ? try TestAuthority() : nil
-    let (authorizer, drain, sockets) = (EchoAuthorizer(limits), DrainState(), SocketWatch())
+    let (authorizer, drain, sockets) = (EchoAuthorizer(limits, admit), DrainState(), SocketWatch())
     let port = Mutex<Int?>(nil)
     let context = try authority.map { try serverContext($0) }
     let terms = SocketTerms(
@@ -167,9 +169,13 @@ final class EchoAuthorizer: SocketAuthorizer {
     var isHeld = true
   }
   private let limits: SocketLimits
+  private let others: (@Sendable (SocketRequest) async -> SocketAdmission)?
   private let state = Mutex(State())
 
-  init(_ limits: SocketLimits) { self.limits = limits }
+  init(_ limits: SocketLimits, _ others: (@Sendable (SocketRequest) async -> SocketAdmission)?) {
+    self.limits = limits
+    self.others = others
+  }
 
   var asked: [SocketRequest] { state.withLock { $0.asked } }
   var opened: Int { state.withLock { $0.opened } }
@@ -189,6 +195,7 @@ final class EchoAuthorizer: SocketAuthorizer {
 
   func admit(_ request: SocketRequest) async -> SocketAdmission {
     state.withLock { $0.asked.append(request) }
+    if let others { return await others(request) }
     switch request.query {
     case "unauthorized": return .refused(Problem(.unauthorized))
     case "busy": return .refused(Problem(.unavailable, retryAfter: .seconds(7)))

@@ -92,7 +92,11 @@ package final class AccountCache: Sendable {
     let epoch = state.withLock(\.epoch)
     let account = try await read()
     state.withLock { state in
-      guard state.epoch == epoch else { return }
+      guard state.epoch == epoch else {
+        // What was read may be old by now, and so may what was read before it.
+        _ = state.entries.removeValue(forKey: number)
+        return
+      }
       state.keep(Entry(account: account, loaded: now, isDoubt: isDoubt), of: number, .all)
     }
     return account

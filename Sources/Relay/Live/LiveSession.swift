@@ -10,6 +10,8 @@ enum EndReason: String, Sendable, CaseIterable {
   case done
   case internalError = "internal"
   case restart
+  /// It has waited for as long as it may.
+  case tooOld = "too-old"
 
   var close: SocketClose {
     switch self {
@@ -19,7 +21,7 @@ enum EndReason: String, Sendable, CaseIterable {
     case .tooMuch: .tooMuch
     case .done: .done
     case .internalError: .internalError
-    case .restart: .restart
+    case .restart, .tooOld: .restart
     }
   }
 }

@@ -82,8 +82,11 @@ package final class ProvisioningRegistry: Sendable {
     Task { [presence] in await presence.leave(address) }
   }
 
-  /// Called each second; every 15th time all entries are renewed.
-  func renew() async {
+  /// Called each second; every 15th time all entries are renewed. Who has waited for too long has to come again: places
+  /// are few, and a device that is to be linked is waited for by a person.
+  func renew(at now: ContinuousClock.Instant = .now) async {
+    let old = state.withLock { $0.sessions.values.filter { $0.began + Self.lifetime < now } }
+    for session in old { session.end(.tooOld) }
     let addresses = state.withLock { state in
       state.round = (state.round + 1) % Self.renewalRound
       return state.round == 0 ? Array(state.sessions.keys) : []
@@ -132,6 +135,7 @@ package final class ProvisioningRegistry: Sendable {
   private static let placesMax = 2000
   /// People behind one address who link devices within the same minute, or tests of one machine.
   private static let placesPerAddress = 50
+  private static let lifetime = Duration.seconds(900)
   private static let renewalRound = 15
   private static let renewalsAtOnce = 100
   /// A provisioning socket says little: keep-alives, and one answer.

@@ -28,6 +28,7 @@ final class ProvisioningSession: SocketSession, LiveSession, @unchecked Sendable
   private let metrics: LiveMetrics
   private let logger: Logger
   private let address: ProvisioningAddress
+  let began = ContinuousClock.now
   private let dialect = ProtobufDialect()
   /// Until something is handed over, or it closes.
   private let waiting = Atomic(true)
