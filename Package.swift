@@ -161,9 +161,8 @@ let package = Package(
     .target(
       name: "Directory",
       dependencies: [
-        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, hummingbirdCore,
-        hummingbirdHTTP2, httpTypes, nioCore, nioPosix, nioHTTP1, nioSSL, asyncHTTPClient, crypto, logging,
-        "RelayMetrics", metrics, lifecycle,
+        "RelayCore", "RelayWork", "RelayHTTP", "VOPRF", "CPrefetch", atomics, hummingbird, nioCore, nioPosix, nioExtras,
+        nioHTTP1, nioSSL, crypto, logging, "RelayMetrics", metrics, lifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -325,8 +324,8 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "RelayHTTP", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore, asyncHTTPClient,
-        crypto, logging, lifecycle,
+        "Directory", "RelayCore", "RelayHTTP", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore, nioSSL, crypto,
+        logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

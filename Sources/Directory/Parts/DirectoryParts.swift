@@ -32,9 +32,9 @@ package final class DirectoryParts: ContactSource, Service {
   /// - Parameter addresses: every part of one partition, each once or more.
   package init(_ addresses: [PartAddress], client: PartClient, logger: Logger) {
     let generations = PartGenerations()
-    let urls = Dictionary(grouping: addresses, by: \.part)
-    let holders = urls.sorted { $0.key < $1.key }.map { part, addresses in
-      PartHolders(part, at: addresses.map(\.url), client: client, generations: generations, logger: logger)
+    let byPart = Dictionary(grouping: addresses, by: \.part)
+    let holders = byPart.sorted { $0.key < $1.key }.map { part, addresses in
+      PartHolders(part, at: addresses, client: client, generations: generations, logger: logger)
     }
     self.holders = holders
     let loop = LoopExecutor(client.loop)

@@ -1,10 +1,8 @@
-package import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 package import NIOSSL
 package import RelayCore
 import RelayHTTP
-import RelayWork
 
 /// Why a process that is to hold a part gave no answer. Names no token.
 package enum PartFailure: Error, Equatable, CustomStringConvertible {
@@ -21,6 +19,8 @@ package enum PartFailure: Error, Equatable, CustomStringConvertible {
   case notReady
   /// The answer is none.
   case foreign(status: Int)
+
+  static let connectionEnded = PartFailure.unreachable("the connection ended")
 
   package var description: String {
     switch self {
@@ -43,77 +43,57 @@ package struct PartClient: Sendable {
     package let entries: Int
   }
 
-  private let http: HTTPClient
+  private let connections: PartConnections
   private let authorization: String
-  private let tls: TLSConfiguration?
-  private let limit: Duration
 
   package static let path = "/v1/directory-part"
 
   /// - Parameters:
-  ///   - http: the caller's, who shuts it down.
   ///   - key: that all processes of the store share (`ServerKeyName.directoryParts`).
-  ///   - tls: how certificates are looked at; nil: as `http` does.
+  ///   - tls: how certificates are looked at; nil: as usual.
   ///   - limit: until an answer is there.
-  package init(
-    _ http: HTTPClient, key: SecretBytes, tls: TLSConfiguration? = nil, limit: Duration = .seconds(2)
-  ) {
-    self.http = http
-    self.tls = tls
+  package init(key: SecretBytes, tls: TLSConfiguration? = nil, limit: Duration = .seconds(2)) {
+    connections = PartConnections(tls: tls ?? .makeClientConfiguration(), limit: TimeAmount(limit))
     authorization = Self.authorization(by: key)
-    self.limit = limit
   }
 
-  /// One of the event loops that answers arrive on.
-  var loop: any EventLoop { http.eventLoopGroup.next() }
+  /// The event loop that answers arrive on.
+  var loop: any EventLoop { connections.loop }
 
   static func authorization(by key: SecretBytes) -> String { "Bearer " + Base64.encode(key.bytes, padded: false) }
 
   /// Asks without a question.
-  /// - Parameter url: of the process, as `http://HOST:PORT`.
-  package func look(at url: String, for part: DirectoryPartition) async throws(PartFailure) -> Look {
-    Look(entries: try await ask(PartQuestions(of: part), at: url).entries)
+  package func look(at address: PartAddress) async throws(PartFailure) -> Look {
+    Look(entries: try await ask(PartQuestions(of: address.part), at: address).entries)
   }
 
   /// - Parameter body: the bytes of `questions`, where they are at hand.
-  func ask(_ questions: PartQuestions, _ body: ByteBuffer? = nil, at url: String) async throws(PartFailure)
+  func ask(_ questions: PartQuestions, _ body: ByteBuffer? = nil, at address: PartAddress) async throws(PartFailure)
     -> PartAnswers
   {
-    let body = body ?? questions.bytes
-    // The client's own deadline ends with the head of the answer; this one holds for its body, too.
-    let outcome = await TimeLimit.run(limit) { [self] () async -> Result<ByteBuffer, PartFailure> in
-      do throws(PartFailure) { return .success(try await post(body, to: url + Self.path)) } catch {
-        return .failure(error)
-      }
+    let answer = try await post(body ?? questions.bytes, to: address)
+    switch answer.status {
+    case .ok:
+      guard let answers = PartAnswers(answer.body, to: questions) else { throw .foreign(status: 200) }
+      return answers
+    case .unauthorized: throw .unauthorized
+    case .conflict: throw .otherPart
+    case .serviceUnavailable: throw .notReady
+    default: throw .foreign(status: Int(answer.status.code))
     }
-    guard let outcome else { throw .timedOut }
-    guard let answers = PartAnswers(try outcome.get(), to: questions) else { throw .foreign(status: 200) }
-    return answers
   }
 
-  private func post(_ body: ByteBuffer, to url: String) async throws(PartFailure) -> ByteBuffer {
-    var request = HTTPClientRequest(url: url)
-    request.method = .POST
-    request.headers.add(name: "Authorization", value: authorization)
-    request.body = .bytes(body)
-    if let tls { request.tlsConfiguration = tls }
+  private func post(_ body: ByteBuffer, to address: PartAddress) async throws(PartFailure) -> PartAnswer {
+    var head = HTTPRequestHead(version: .http1_1, method: .POST, uri: Self.path)
+    head.headers = [
+      "Host": address.authority, "Authorization": authorization, "Content-Length": "\(body.readableBytes)",
+    ]
     do {
-      let response = try await http.execute(request, timeout: TimeAmount(limit))
-      switch response.status {
-      case .ok: return try await response.body.collect(upTo: PartAnswers.bytesMax)
-      case .unauthorized: throw PartFailure.unauthorized
-      case .conflict: throw PartFailure.otherPart
-      case .serviceUnavailable: throw PartFailure.notReady
-      default: throw PartFailure.foreign(status: Int(response.status.code))
-      }
+      return try await connections.post(body, head, to: address)
     } catch let failure as PartFailure {
       throw failure
-    } catch let error as HTTPClientError
-      where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout
-    {
+    } catch ChannelError.connectTimeout {
       throw .timedOut
-    } catch let error as HTTPClientError where error == .remoteConnectionClosed {
-      throw .unreachable("the connection ended")
     } catch {
       throw .unreachable(FaultWords.brief(error))
     }

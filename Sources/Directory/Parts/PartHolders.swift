@@ -1,21 +1,9 @@
 import Logging
 import Metrics
 import NIOCore
-package import RelayCore
+import RelayCore
 import RelayMetrics
 import Synchronization
-
-/// A process that is to hold a part of the directory.
-package struct PartAddress: Sendable, Equatable {
-  package let part: DirectoryPartition
-  /// `http://HOST:PORT` or `https://HOST:PORT`.
-  package let url: String
-
-  package init(_ part: DirectoryPartition, at url: String) {
-    self.part = part
-    self.url = url
-  }
-}
 
 /// The processes that hold one part, and which of them answer.
 ///
@@ -61,7 +49,7 @@ final class PartHolders: Sendable {
   }
 
   let part: DirectoryPartition
-  private let urls: [String]
+  private let addresses: [PartAddress]
   private let client: PartClient
   private let generations: PartGenerations
   private let metrics: PartMetrics
@@ -73,19 +61,20 @@ final class PartHolders: Sendable {
   private static let watchesMax = 32
 
   /// - Parameters:
-  ///   - urls: one or more.
+  ///   - addresses: of the part, one or more.
   ///   - generations: of the parts' stores, shared by all parts.
   init(
-    _ part: DirectoryPartition, at urls: [String], client: PartClient, generations: PartGenerations, logger: Logger
+    _ part: DirectoryPartition, at addresses: [PartAddress], client: PartClient, generations: PartGenerations,
+    logger: Logger
   ) {
     self.generations = generations
     self.part = part
-    self.urls = urls
+    self.addresses = addresses
     self.client = client
     self.logger = logger
     metrics = PartMetrics(part)
-    metrics.answering(urls.count)
-    state = Mutex(State(callees: urls.map { _ in Callee() }))
+    metrics.answering(addresses.count)
+    state = Mutex(State(callees: addresses.map { _ in Callee() }))
   }
 
   /// Whether there is a process to ask.
@@ -116,7 +105,7 @@ final class PartHolders: Sendable {
   /// Asks each process whether it has the part.
   func watch() async {
     await withTaskGroup(of: Void.self) { group in
-      for index in urls.indices {
+      for index in addresses.indices {
         group.addTask { [self] in
           // A failure is noted, and told in the log.
           do throws(PartFailure) { _ = try await ask(PartQuestions(of: part), nil, of: index) } catch {}
@@ -128,8 +117,8 @@ final class PartHolders: Sendable {
   /// The processes that may be asked, each call beginning with another.
   private func inTurn() -> [Int] {
     state.withLock { state in
-      defer { state.turn = (state.turn + 1) % urls.count }
-      return urls.indices.map { ($0 + state.turn) % urls.count }.filter { state.callees[$0].isAsked }
+      defer { state.turn = (state.turn + 1) % addresses.count }
+      return addresses.indices.map { ($0 + state.turn) % addresses.count }.filter { state.callees[$0].isAsked }
     }
   }
 
@@ -137,7 +126,7 @@ final class PartHolders: Sendable {
     -> PartAnswers
   {
     do throws(PartFailure) {
-      let answers = try await client.ask(questions, body, at: urls[index])
+      let answers = try await client.ask(questions, body, at: addresses[index])
       guard generations.accepts(answers.place.generation) else { throw .outdated }
       succeeded(index, answers, isWatch: body == nil)
       return answers
@@ -176,7 +165,7 @@ final class PartHolders: Sendable {
       metadata: metadata(index).merging(["reason": "\(failure)"]) { $1 })
   }
 
-  private func metadata(_ index: Int) -> Logger.Metadata { ["part": "\(part.text)", "url": "\(urls[index])"] }
+  private func metadata(_ index: Int) -> Logger.Metadata { ["part": "\(part.text)", "url": "\(addresses[index].url)"] }
 }
 
 /// The metrics of one part of the directory in a process that asks for it (docs/directory.md, "Parts").

@@ -1,30 +1,25 @@
-import HTTPTypes
-import Hummingbird
-import HummingbirdCore
-import HummingbirdHTTP2
-package import Logging
-import Metrics
 import NIOCore
+import NIOExtras
+import NIOHTTP1
+import NIOPosix
 package import NIOSSL
 package import RelayCore
 package import RelayHTTP
-import RelayMetrics
 import ServiceLifecycle
+import Synchronization
 
 /// The listener of a process that holds a part of the directory, for the operator's own processes that ask for it:
 /// HTTP/1.1, or with certificates TLS.
+///
+/// Channel handlers alone, on the event loop that reads: a request costs more than the look-ups in it
+/// (docs/decisions/2026-11-28-parts-on-channel-handlers.md).
 package struct PartListener: Service {
   private let host: String
   private let port: Int
   private let responder: PartResponder
   private let tls: (@Sendable () -> NIOSSLContext)?
-  private let drain: DrainState
-  private let logger: Logger
   private let onListening: @Sendable (Int) async -> Void
 
-  /// Processes that ask keep their connections, and look every two seconds.
-  private static let idleTimeout = TimeAmount.seconds(90)
-  private static let handshakeTimeout = TimeAmount.seconds(10)
   private static let connectionsMax = 4096
 
   /// - Parameters:
@@ -35,72 +30,82 @@ package struct PartListener: Service {
   ///   - onListening: called once with the bound port when requests are accepted.
   package init(
     host: String, port: Int, view: DirectoryView, key: SecretBytes, tls: (@Sendable () -> NIOSSLContext)?,
-    drain: DrainState, logger: Logger, onListening: @escaping @Sendable (Int) async -> Void = { _ in }
+    drain: DrainState, onListening: @escaping @Sendable (Int) async -> Void = { _ in }
   ) {
     self.host = host
     self.port = port
-    responder = PartResponder(view, key: key)
+    responder = PartResponder(view, key: key, drain: drain)
     self.tls = tls
-    self.drain = drain
-    self.logger = logger
     self.onListening = onListening
   }
 
+  /// Until the process stops, or the task is cancelled: then connections end behind the answer that is under way.
   package func run() async throws {
-    try await Application(
-      responder: responder, server: server,
-      configuration: ApplicationConfiguration(
-        address: .hostname(host, port: port), serverName: nil,
-        availableConnectionsDelegate: MaximumAvailableConnections(Self.connectionsMax)),
-      onServerRunning: { [onListening, port] channel in await onListening(channel.localAddress?.port ?? port) },
-      logger: logger
-    ).run()
+    let group = MultiThreadedEventLoopGroup.singleton
+    let quiescing = ServerQuiescingHelper(group: group)
+    let channel = try await bootstrap(group, quiescing).bind(host: host, port: port).get()
+    await onListening(channel.localAddress?.port ?? port)
+    try await withTaskCancellationHandler {
+      try await withGracefulShutdownHandler {
+        try await channel.closeFuture.get()
+      } onGracefulShutdown: {
+        quiescing.initiateShutdown(promise: nil)
+      }
+    } onCancel: {
+      quiescing.initiateShutdown(promise: nil)
+    }
+    let ended = channel.eventLoop.makePromise(of: Void.self)
+    quiescing.initiateShutdown(promise: ended)
+    try await ended.futureResult.get()
   }
 
-  private var server: HTTPServerBuilder {
-    let (tls, drain) = (tls, drain)
-    return HTTPServerBuilder { responder in
-      let http1 = EdgeHTTP1(responder: responder, idleTimeout: Self.idleTimeout, drain: drain)
-      guard let tls else { return ClaimedChannel(LoopChannel(http1)) }
-      return ClaimedChannel(
-        LoopChannel(
-          ALPNChannel(
-            tls: { _, _ in NIOSSLServerHandler(context: tls()) }, handshakeTimeout: Self.handshakeTimeout, http1: http1,
-            http2: EdgeHTTP2.channel(responder: responder, idleTimeout: .seconds(90), stalledTimeout: .seconds(30)))))
-    }
+  private func bootstrap(_ group: any EventLoopGroup, _ quiescing: ServerQuiescingHelper) -> ServerBootstrap {
+    let places = ConnectionPlaces(Self.connectionsMax)
+    return ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: 256)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+        }
+      }
+      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      // An answer is written whole. Whoever asks on without reading is cut off.
+      .childChannelOption(
+        .writeBufferWaterMark, value: .init(low: PartAnswers.bytesMax, high: PartAnswers.bytesMax + 1)
+      )
+      .childChannelInitializer { [tls, responder] channel in
+        guard places.take(until: channel.closeFuture) else {
+          return channel.eventLoop.makeFailedFuture(NoPlace())
+        }
+        return channel.eventLoop.makeCompletedFuture {
+          let pipeline = channel.pipeline.syncOperations
+          if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls())) }
+          try pipeline.configureHTTPServerPipeline(
+            withPipeliningAssistance: false, withErrorHandling: true, withOutboundHeaderValidation: false)
+          try pipeline.addHandler(PartRequests(responder))
+        }
+      }
   }
 }
 
-/// Answers processes that ask for a part. Their requests are many and alike: no router stands before it.
-struct PartResponder: HTTPResponder {
-  typealias Context = BasicRequestContext
+/// All connections of the listener are taken.
+private struct NoPlace: Error {}
 
-  private let lookUp: PartLookUp
-  private let held: Gauge
-  private let authorization: [UInt8]
+/// Bounds the connections of a listener.
+private final class ConnectionPlaces: Sendable {
+  private let max: Int
+  private let taken = Atomic(0)
 
-  init(_ view: DirectoryView, key: SecretBytes) {
-    lookUp = PartLookUp(view)
-    held = RelayMetric.parts.entries.gauge(PartLabel(value: view.part.text))
-    authorization = Array(PartClient.authorization(by: key).utf8)
-  }
+  init(_ max: Int) { self.max = max }
 
-  @Sendable func respond(to request: Request, context: BasicRequestContext) async throws -> Response {
-    guard request.uri.path == PartClient.path else { return Response(status: .notFound) }
-    let given = Array((request.headers[.authorization] ?? "").utf8)
-    guard constantTimeEquals(authorization, given) else { return Response(status: .unauthorized) }
-    guard request.method == .post else { return Response(status: .methodNotAllowed) }
-    // A caller that goes away meanwhile is told nothing.
-    let body = try await request.body.collect(upTo: PartQuestions.bytesMax)
-    guard let questions = PartQuestions(body) else { return Response(status: .badRequest) }
-    do throws(PartLookUp.Refusal) {
-      let answers = try lookUp.answers(to: questions)
-      held.record(answers.entries)
-      return Response(
-        status: .ok, headers: [.contentType: "application/octet-stream"],
-        body: ResponseBody(byteBuffer: answers.bytes))
-    } catch {
-      return Response(status: error == .otherPart ? .conflict : .serviceUnavailable)
+  /// - Returns: false when there is no place.
+  func take(until end: EventLoopFuture<Void>) -> Bool {
+    guard taken.wrappingAdd(1, ordering: .relaxed).newValue <= max else {
+      taken.wrappingSubtract(1, ordering: .relaxed)
+      return false
     }
+    end.whenComplete { [self] _ in taken.wrappingSubtract(1, ordering: .relaxed) }
+    return true
   }
 }

@@ -1,4 +1,3 @@
-import AsyncHTTPClient
 import Directory
 import Logging
 import NIOSSL
@@ -13,16 +12,13 @@ struct PartsGraph {
   /// The services that run as long as the process, in the order of starting.
   let services: [any Service]
 
-  /// - Parameters:
-  ///   - locations: every part, each once or more.
-  ///   - client: for requests to them.
+  /// - Parameter locations: every part, each once or more.
   init(
-    _ locations: [PartLocation], _ settings: RelayConfiguration.Directory, storage: any Storage, client: HTTPClient,
-    logger: Logger
+    _ locations: [PartLocation], _ settings: RelayConfiguration.Directory, storage: any Storage, logger: Logger
   ) async throws(StoreError) {
     let parts = DirectoryParts(
       locations.map(\.address),
-      client: PartClient(client, key: try await PartKey.read(storage), tls: settings.partsTLS), logger: logger)
+      client: PartClient(key: try await PartKey.read(storage), tls: settings.partsTLS), logger: logger)
     let keys = settings.isOblivious ? ObliviousKeyWatch(store: storage, logger: logger) : nil
     lookUps = ContactLookUps(
       source: parts, oblivious: keys.map { ObliviousDirectory(keys: $0, store: storage, clock: .system) },
@@ -45,7 +41,7 @@ struct PartListenerGraph {
     }
     let listener = PartListener(
       host: settings.host, port: port, view: view, key: try await PartKey.read(storage), tls: certificate?.current,
-      drain: drain, logger: logger
+      drain: drain
     ) { bound in
       state.began()
       logger.notice(
@@ -68,7 +64,7 @@ enum PartKey {
 }
 
 extension PartLocation {
-  var address: PartAddress { PartAddress(part, at: url.text) }
+  var address: PartAddress { PartAddress(part, host: url.host, port: url.port, isSecure: url.isSecure) }
 }
 
 extension RelayConfiguration.Directory {

@@ -65,7 +65,7 @@ struct SharedGraphs {
       : nil
     parts =
       if settings.asksParts, let locations = settings.directory.parts {
-        try await PartsGraph(locations, settings.directory, storage: storage, client: outbound, logger: logger)
+        try await PartsGraph(locations, settings.directory, storage: storage, logger: logger)
       } else { nil }
   }
 

@@ -98,13 +98,15 @@ import Testing
       let (one, two) = (sample.parts[0], sample.parts[1])
       try await servers.start(one, at: ports[0])
       try await servers.start(try DirectoryView(part: two.part), at: ports[1])
-      let client = PartClient(TestHTTP.client, key: PartServers.key)
-      let stranger = PartClient(TestHTTP.client, key: SecretBytes([UInt8](repeating: 8, count: 32)))
-      let urls = ports.map { "http://127.0.0.1:\($0)" }
-      #expect(try await client.look(at: urls[0], for: one.part).entries == one.table.count)
-      await #expect(throws: PartFailure.unauthorized) { try await stranger.look(at: urls[0], for: one.part) }
-      await #expect(throws: PartFailure.otherPart) { try await client.look(at: urls[0], for: two.part) }
-      await #expect(throws: PartFailure.notReady) { try await client.look(at: urls[1], for: two.part) }
+      let client = PartClient(key: PartServers.key)
+      let stranger = PartClient(key: SecretBytes([UInt8](repeating: 8, count: 32)))
+      func address(_ view: DirectoryView, _ port: Int) -> PartAddress {
+        PartAddress(view.part, host: "127.0.0.1", port: port)
+      }
+      #expect(try await client.look(at: address(one, ports[0])).entries == one.table.count)
+      await #expect(throws: PartFailure.unauthorized) { try await stranger.look(at: address(one, ports[0])) }
+      await #expect(throws: PartFailure.otherPart) { try await client.look(at: address(two, ports[0])) }
+      await #expect(throws: PartFailure.notReady) { try await client.look(at: address(two, ports[1])) }
       let parts = servers.parts([(one.part, ports[0]), (two.part, ports[1])])
       await #expect(throws: Self.refusal) { try await parts.find(WantedContacts(sample.tokens)) }
     }

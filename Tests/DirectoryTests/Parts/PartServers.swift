@@ -1,6 +1,5 @@
-import AsyncHTTPClient
 import Logging
-import NIOCore
+import NIOSSL
 import RelayCore
 import RelayHTTP
 import Synchronization
@@ -29,10 +28,13 @@ final class PartServers: Sendable {
     try outcome.get()
   }
 
-  func start(_ view: DirectoryView, at port: Int, key: SecretBytes = PartServers.key) async throws {
+  func start(
+    _ view: DirectoryView, at port: Int, tls: NIOSSLContext? = nil, drain: DrainState = DrainState()
+  ) async throws {
     let begun = AsyncStream.makeStream(of: Void.self)
+    let secure: (@Sendable () -> NIOSSLContext)? = if let tls { { tls } } else { nil }
     let listener = PartListener(
-      host: "127.0.0.1", port: port, view: view, key: key, tls: nil, drain: DrainState(), logger: log.logger
+      host: "127.0.0.1", port: port, view: view, key: Self.key, tls: secure, drain: drain
     ) { _ in begun.continuation.yield() }
     let task = Task {
       // It ends by being cancelled.
@@ -51,11 +53,9 @@ final class PartServers: Sendable {
   }
 
   /// What asks the processes at `ports`, by part.
-  func parts(
-    _ ports: [(DirectoryPartition, Int)], key: SecretBytes = PartServers.key, limit: Duration = .seconds(10)
-  ) -> DirectoryParts {
+  func parts(_ ports: [(DirectoryPartition, Int)], limit: Duration = .seconds(10)) -> DirectoryParts {
     DirectoryParts(
-      ports.map { PartAddress($0, at: "http://127.0.0.1:\($1)") },
-      client: PartClient(TestHTTP.client, key: key, limit: limit), logger: log.logger)
+      ports.map { PartAddress($0, host: "127.0.0.1", port: $1) }, client: PartClient(key: Self.key, limit: limit),
+      logger: log.logger)
   }
 }

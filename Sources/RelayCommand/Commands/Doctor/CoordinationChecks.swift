@@ -135,7 +135,7 @@ struct CoordinationChecks {
         "Let coordination.url begin with redis:// for a single server, or name nodes of a cluster"
       case fault.contains("MOVED"): "Let coordination.url begin with redis+cluster"
       case fault.contains("NOPERM"): "Give the user of coordination.url the rights to all keys, channels and commands"
-      case fault.contains("resol"), fault.contains("Name or service"), fault.contains("name resolution"):
+      case fault.contains("has no address"), fault.contains("name server"):
         "Correct the host in coordination.url, or the name service"
       case fault.contains("within"): "Check the address in coordination.url, and firewalls on the way"
       default: "Start it, and check coordination.url"

@@ -26,7 +26,7 @@ struct PartChecks {
       guard try await storage.serverSecret(ServerKeyName.directoryParts.rawValue) != nil else {
         return [.failed("no process with a part has run on this store", remedy: Self.startRemedy)]
       }
-      client = PartClient(site.client, key: try await PartKey.read(storage), tls: site.settings.directory.partsTLS)
+      client = PartClient(key: try await PartKey.read(storage), tls: site.settings.directory.partsTLS)
     } catch {
       return [.failed("\(error)", remedy: StorageChecks.startRemedy)]
     }
@@ -40,7 +40,7 @@ struct PartChecks {
       for (index, location) in locations.enumerated() {
         group.addTask {
           do throws(PartFailure) {
-            return (index, (location, .success(try await client.look(at: location.url.text, for: location.part))))
+            return (index, (location, .success(try await client.look(at: location.address))))
           } catch {
             return (index, (location, .failure(error)))
           }

@@ -1,0 +1,123 @@
+import Metrics
+import NIOCore
+import NIOExtras
+import NIOHTTP1
+import RelayCore
+import RelayHTTP
+import RelayMetrics
+
+/// Answers processes that ask for a part. Their requests are many and alike: no router stands before it.
+struct PartResponder: Sendable {
+  let drain: DrainState
+  private let lookUp: PartLookUp
+  private let held: Gauge
+  private let authorization: [UInt8]
+
+  init(_ view: DirectoryView, key: SecretBytes, drain: DrainState) {
+    self.drain = drain
+    lookUp = PartLookUp(view)
+    held = RelayMetric.parts.entries.gauge(PartLabel(value: view.part.text))
+    authorization = Array(PartClient.authorization(by: key).utf8)
+  }
+
+  /// - Returns: the status of a request whose body is of no use; nil for one that is to be answered.
+  func refusal(of head: HTTPRequestHead) -> HTTPResponseStatus? {
+    guard head.uri == PartClient.path else { return .notFound }
+    let given = Array((head.headers.first(name: "Authorization") ?? "").utf8)
+    guard constantTimeEquals(authorization, given) else { return .unauthorized }
+    return head.method == .POST ? nil : .methodNotAllowed
+  }
+
+  func answer(to body: ByteBuffer) -> PartAnswer {
+    guard let questions = PartQuestions(body) else { return PartAnswer(status: .badRequest) }
+    do throws(PartLookUp.Refusal) {
+      let answers = try lookUp.answers(to: questions)
+      held.record(answers.entries)
+      return PartAnswer(status: .ok, body: answers.bytes)
+    } catch {
+      return PartAnswer(status: error == .otherPart ? .conflict : .serviceUnavailable)
+    }
+  }
+}
+
+/// The requests of one connection, one after the other. On its event loop alone.
+///
+/// A request has ten seconds from its first byte to its last. Before it is known whom it is from, nothing of it is kept.
+final class PartRequests: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private struct Reading {
+    let head: HTTPRequestHead
+    var body = ByteBuffer()
+    var refusal: HTTPResponseStatus?
+  }
+
+  private let responder: PartResponder
+  private var reading: Reading?
+  private var timer: Scheduled<Void>?
+  private var isLast = false
+
+  private static let requestLimit = TimeAmount.seconds(10)
+  /// Processes that ask keep their connections, and look every two seconds.
+  private static let idleLimit = TimeAmount.seconds(90)
+
+  init(_ responder: PartResponder) { self.responder = responder }
+
+  func handlerAdded(context: ChannelHandlerContext) { limit(Self.requestLimit, context) }
+
+  func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+  private func limit(_ time: TimeAmount, _ context: ChannelHandlerContext) {
+    timer?.cancel()
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    timer = context.eventLoop.scheduleTask(in: time) { bound.value.close(promise: nil) }
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      guard !isLast, context.channel.isWritable else { return context.close(promise: nil) }
+      limit(Self.requestLimit, context)
+      reading = Reading(head: head, refusal: responder.refusal(of: head))
+    case .body(var part):
+      guard reading?.refusal == nil else { return }
+      if let body = reading?.body, body.readableBytes + part.readableBytes > PartQuestions.bytesMax {
+        reading?.refusal = .payloadTooLarge
+        reading?.body.clear()
+      } else {
+        reading?.body.writeBuffer(&part)
+      }
+    case .end:
+      guard let read = reading else { return }
+      reading = nil
+      answer(read, context)
+    }
+  }
+
+  private func answer(_ read: Reading, _ context: ChannelHandlerContext) {
+    let answer = read.refusal.map { PartAnswer(status: $0) } ?? responder.answer(to: read.body)
+    if responder.drain.isDraining || !read.head.isKeepAlive { isLast = true }
+    var head = HTTPResponseHead(version: .http1_1, status: answer.status)
+    head.headers = ["Content-Length": "\(answer.body.readableBytes)", "Content-Type": "application/octet-stream"]
+    if isLast { head.headers.add(name: "Connection", value: "close") }
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
+    let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
+    if isLast {
+      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+      written.whenComplete { _ in bound.value.close(promise: nil) }
+    } else {
+      limit(Self.idleLimit, context)
+    }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
+    isLast = true
+    // An answer that is being written has the rest of its time: the timer holds.
+    if reading == nil { context.close(mode: .all, promise: nil) }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
