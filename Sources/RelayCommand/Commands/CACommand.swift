@@ -10,6 +10,7 @@ struct CACommand: AsyncParsableCommand {
 
   struct Init: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "init",
       abstract: "Make the CA in federation.directory.",
       discussion: "Keep a backup of ca.key: peers know this relay by it, and serving does not need it.")
     @OptionGroup var configuration: ConfigurationOption
@@ -26,6 +27,7 @@ struct CACommand: AsyncParsableCommand {
 
   struct Issue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "issue",
       abstract: "Issue this relay's leaf certificate, with a new key.",
       discussion: """
         It carries the host of federation.url and the relay's name. Running relays take it up within seconds; their \
@@ -44,6 +46,7 @@ struct CACommand: AsyncParsableCommand {
 
   struct Renew: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "renew",
       abstract: "Issue a new leaf certificate for the key that is there.",
       discussion: """
         Running relays take it up within seconds; their connections stay. For a daily job: `relay ca renew --if-within 30`.
@@ -83,6 +86,7 @@ struct CACommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List the leaf certificates that the CA issued and that have not ended.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
@@ -111,6 +115,7 @@ struct CACommand: AsyncParsableCommand {
 
   struct Revoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "revoke",
       abstract: "Withdraw a leaf certificate: peers refuse it within a minute.",
       discussion: """
         Peers learn of it from this relay's statement, which running relays show within seconds. Where the key of the \

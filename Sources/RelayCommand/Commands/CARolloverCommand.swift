@@ -15,6 +15,7 @@ struct CARolloverCommand: AsyncParsableCommand {
 
   struct Begin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "begin",
       abstract: "Make the next CA and tell peers of it.", discussion: "Repeating it is safe.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
@@ -30,7 +31,8 @@ struct CARolloverCommand: AsyncParsableCommand {
   }
 
   struct Status: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show which peers have taken the next CA up.")
+    static let configuration = CommandConfiguration(
+      commandName: "status", abstract: "Show which peers have taken the next CA up.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
 
@@ -60,6 +62,7 @@ struct CARolloverCommand: AsyncParsableCommand {
 
   struct Finish: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "finish",
       abstract: "Put the next CA in the place of the present one, and issue a leaf by it.",
       discussion: """
         Running relays take it up within seconds; their connections stay. Repeating it after a crash is safe. Where other \
@@ -102,6 +105,7 @@ struct CARolloverCommand: AsyncParsableCommand {
 
   struct Cancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "cancel",
       abstract: "Give the next CA up.", discussion: "Peers forget it within a minute.")
     @OptionGroup var configuration: ConfigurationOption
 

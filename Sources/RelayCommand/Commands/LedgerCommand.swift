@@ -15,6 +15,7 @@ struct LedgerCommand: AsyncParsableCommand {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "show",
       abstract: "Show the messages and receipts of a day, in both directions.",
       discussion: """
         WAITS was handed in, and the peer's answer is not known: what the outbox holds, and what was under way when a \

@@ -5,6 +5,7 @@ import Foundation
 extension LedgerCommand {
   struct Compare: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "compare",
       abstract: "Compare this operator's file of a day with the peer's.",
       discussion: """
         Says "equal" and ends with 0, or names the first hour that differs and ends with 1. Reads nothing but the files.

@@ -9,6 +9,7 @@ struct MigrateCommand: AsyncParsableCommand {
 
   struct Plan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "plan",
       abstract: "Show the steps that have not run, and whether there is a way back behind them.",
       discussion: """
         Steps are not taken back, but most leave the store as former builds know it, too: those go on serving, and can be \
@@ -31,6 +32,7 @@ struct MigrateCommand: AsyncParsableCommand {
 
   struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "run",
       abstract: "Run the pending steps.",
       discussion: "Steps only go forward, each in a transaction of its own; relays may keep running meanwhile.")
     @OptionGroup var configuration: ConfigurationOption
@@ -69,6 +71,7 @@ struct MigrateCommand: AsyncParsableCommand {
 
   struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "status",
       abstract: "Show every step and whether it has run.", discussion: "Exits with 1 when a step is pending.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false

@@ -15,6 +15,7 @@ struct PushCommand: AsyncParsableCommand {
 
   struct History: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "history",
       abstract: "Show the last attempts to wake a device, the newest first.",
       discussion: "Sixteen at most, of seven days.")
     @OptionGroup var configuration: ConfigurationOption
@@ -43,6 +44,7 @@ struct PushCommand: AsyncParsableCommand {
 
   struct Test: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "test",
       abstract: "Wake a device and follow it hop by hop.",
       discussion: """
         A running `relay serve` sends the wake-up. A device that is connected is not pushed to, unless --force is \

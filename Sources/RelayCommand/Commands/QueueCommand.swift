@@ -18,6 +18,7 @@ struct QueueCommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "Show how much waits for each peer, or every message that waits for one.",
       discussion: "Shows neither numbers nor contents.")
     @OptionGroup var configuration: ConfigurationOption
@@ -66,6 +67,7 @@ struct QueueCommand: AsyncParsableCommand {
 
   struct Retry: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "retry",
       abstract: "Let everything that waits for a peer be tried at once.",
       discussion: "A peer that cannot be reached is tried when it can be, as always.")
     @OptionGroup var configuration: ConfigurationOption
@@ -81,6 +83,7 @@ struct QueueCommand: AsyncParsableCommand {
 
   struct Drop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "drop",
       abstract: "Give messages up that wait for a peer.",
       discussion: """
         Each sender's devices are told that the message cannot be delivered, unless their mailboxes are full. Repeating it \

@@ -17,6 +17,7 @@ struct AccountsCommand: AsyncParsableCommand {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List accounts, ascending by number.",
       discussion: """
         SEEN is the last day on which one of its devices was. An account is active while its device 1 can be reached, and \
@@ -57,6 +58,7 @@ struct AccountsCommand: AsyncParsableCommand {
 
   struct Show: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "show",
       abstract: "Show one account: its state, its devices, what waits for them.")
     @OptionGroup var configuration: ConfigurationOption
     @OptionGroup var account: AccountArgument
@@ -81,6 +83,7 @@ struct AccountsCommand: AsyncParsableCommand {
 
   struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "devices",
       abstract: "Show one account's devices.",
       discussion: "WAITING is messages and receipts in the device's mailbox. PREKEYS is one-time keys left.")
     @OptionGroup var configuration: ConfigurationOption
@@ -98,7 +101,7 @@ struct AccountsCommand: AsyncParsableCommand {
   }
 
   struct Count: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Count accounts and devices.")
+    static let configuration = CommandConfiguration(commandName: "count", abstract: "Count accounts and devices.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
 

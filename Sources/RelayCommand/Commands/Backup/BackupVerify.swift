@@ -12,6 +12,7 @@ import Storage
 extension BackupCommand {
   struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "verify",
       abstract: "Restore a backup aside, start a relay on it, and say what is in it.",
       discussion: """
         Changes nothing of this relay. It unpacks the file into a folder of its own, which needs as much room as the backup \

@@ -5,6 +5,7 @@ import Storage
 extension NotificationsCommand.Group {
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "add",
       abstract: "Add a group.",
       discussion: "Names are compared without regard to case, and no two groups of a user share one.")
     @OptionGroup var configuration: ConfigurationOption
@@ -34,7 +35,7 @@ extension NotificationsCommand.Group {
   }
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List a user's groups.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List a user's groups.")
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The user's name.") var user: String
     @Flag(help: "Print JSON.") var json = false
@@ -62,7 +63,8 @@ extension NotificationsCommand.Group {
   }
 
   struct Remove: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Remove a group; its members stay recipients.")
+    static let configuration = CommandConfiguration(
+      commandName: "remove", abstract: "Remove a group; its members stay recipients.")
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The user's name.") var user: String
     @Argument(help: "The group's name.") var name: String
@@ -80,6 +82,7 @@ extension NotificationsCommand.Group {
 
   struct Members: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "members",
       abstract: "Show a group's members, or change them.",
       discussion: """
         With --add or --remove, recipient numbers follow, comma-separated; `-` reads them from standard input, one a line. \

@@ -6,6 +6,7 @@ import Synchronization
 extension NotificationsCommand.User {
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "add",
       abstract: "Add a user, with a new password that is printed once.",
       discussion: "With --password-stdin the password is the first line of standard input.")
     @OptionGroup var configuration: ConfigurationOption
@@ -34,6 +35,7 @@ extension NotificationsCommand.User {
 
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "set",
       abstract: "Change a user.", discussion: "What is not given stays. A new quota begins a new count.")
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The user's name.") var name: String
@@ -76,6 +78,7 @@ extension NotificationsCommand.User {
 
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List all users.", discussion: "Of event URLs what stands behind a question mark is not shown.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
@@ -127,6 +130,7 @@ extension NotificationsCommand.User {
 
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "remove",
       abstract: "Remove a user with its recipients, groups, notifications and events.",
       discussion: """
         Its apps have to register anew if it comes back. To shut it out only: `set NAME --permitted no`. What is \

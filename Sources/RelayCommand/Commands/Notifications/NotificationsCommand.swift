@@ -13,18 +13,21 @@ struct NotificationsCommand: AsyncParsableCommand {
 
   struct User: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "user",
       abstract: "Customers whose servers send notifications.",
       subcommands: [Add.self, List.self, Set.self, Remove.self])
   }
 
   struct Group: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "group",
       abstract: "Named sets of a user's recipients.",
       subcommands: [Add.self, List.self, Remove.self, Members.self])
   }
 
   struct Queue: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show how many pushes wait for each provider.")
+    static let configuration = CommandConfiguration(
+      commandName: "queue", abstract: "Show how many pushes wait for each provider.")
     @OptionGroup var configuration: ConfigurationOption
     @Flag(help: "Print JSON.") var json = false
 
@@ -52,6 +55,7 @@ struct NotificationsCommand: AsyncParsableCommand {
 
   struct Numbers: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "numbers",
       abstract: "Let message numbers go on above those of another system.",
       discussion: "For customers and apps that ask for what is new since a number they got there. Never goes back.")
     @OptionGroup var configuration: ConfigurationOption

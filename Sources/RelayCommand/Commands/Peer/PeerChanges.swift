@@ -5,6 +5,7 @@ import RelayCore
 extension PeerCommand {
   struct Set: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "set",
       abstract: "Change what is agreed with a peer, on this side.",
       discussion: """
         Give at least one option. --scope is what the peer may ask of this relay. With --hold on, messages for a peer that \
@@ -63,6 +64,7 @@ extension PeerCommand {
 
   struct Suspend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "suspend",
       abstract: "Stop federating with a peer, without forgetting it.",
       discussion: """
         Its requests are refused, its connections are closed, ours to it are not sent, its contacts are not found. The peer \
@@ -104,7 +106,8 @@ extension PeerCommand {
   }
 
   struct Resume: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Federate with a suspended peer again.")
+    static let configuration = CommandConfiguration(
+      commandName: "resume", abstract: "Federate with a suspended peer again.")
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The peer's name.") var name: String
 
@@ -117,6 +120,7 @@ extension PeerCommand {
 
   struct Remove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "remove",
       abstract: "Forget a peer and its contacts.",
       discussion: "To federate again, one side invites anew. Refuses while messages are held for the peer.")
     @OptionGroup var configuration: ConfigurationOption

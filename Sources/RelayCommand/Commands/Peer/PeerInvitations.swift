@@ -5,6 +5,7 @@ import RelayCore
 extension PeerCommand {
   struct Invite: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "invite",
       abstract: "Make an invitation for another operator.",
       discussion: """
         Prints one word, good for one peering, and beside it what it covers and this relay's own words. Hand it over \
@@ -53,6 +54,7 @@ extension PeerCommand {
 
   struct Accept: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "accept",
       abstract: "Redeem another operator's invitation.",
       discussion: """
         Prints what the inviter is granted and what this relay gets, and both relays' words, before anything is stored. \

@@ -5,6 +5,7 @@ import RelayCore
 extension PeerCommand {
   struct Invitations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "invitations",
       abstract: "List this relay's invitations that have not ended.",
       discussion: """
         The invitation itself is not kept, and cannot be shown again: withdraw it and make another. One that is used can \
@@ -44,6 +45,7 @@ extension PeerCommand {
 
   struct Withdraw: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "withdraw",
       abstract: "Take an invitation back that has not been used.",
       discussion:
         "Nobody can redeem it from then on. A peer that came by it stays: `relay peer remove` ends the peering.")

@@ -7,6 +7,7 @@ import Storage
 extension PeerCommand {
   struct List: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "list",
       abstract: "List all peers.",
       discussion: """
         REACHABLE is what running processes found out last: network, silent, certificate or refused, since when. CONTESTED \
@@ -56,7 +57,8 @@ extension PeerCommand {
   }
 
   struct Show: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Show all that is known of one peer.")
+    static let configuration = CommandConfiguration(
+      commandName: "show", abstract: "Show all that is known of one peer.")
     @OptionGroup var configuration: ConfigurationOption
     @Argument(help: "The peer's name.") var name: String
     @Flag(help: "Print JSON.") var json = false
@@ -76,6 +78,7 @@ extension PeerCommand {
 
   struct Budget: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "budget",
       abstract: "Ask a peer what this relay may still do there.",
       discussion:
         "A budget that is used up is answered with 413 until it has filled again; the peer's operator sets them.")

@@ -8,6 +8,7 @@ import Storage
 extension PeerCommand {
   struct Test: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "test",
       abstract: "Walk the way to a peer step by step, naming what fails and the remedy.",
       discussion: """
         The last steps draw a key of the peer's probe account and send it a message from ours, through the ordinary paths \
