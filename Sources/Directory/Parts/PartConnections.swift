@@ -44,21 +44,28 @@ final class PartConnections: Sendable {
     try await loop.flatSubmit { [self] in
       let answer = loop.makePromise(of: PartAnswer.self)
       let deadline = NIODeadline.now() + limit
+      // A name may take longer to be looked up than its addresses to be connected to.
+      let timer = loop.scheduleTask(deadline: deadline) { answer.fail(PartFailure.timedOut) }
       connection(to: address).whenComplete { [self] connected in
+        timer.cancel()
         switch connected {
         case .failure(let error): answer.fail(error)
-        case .success(let exchange): exchange.value.post(body, head, until: deadline, answer)
+        case .success(let exchange) where deadline <= .now():
+          exchange.value.close()
+          answer.fail(PartFailure.timedOut)
+        case .success(let exchange):
+          exchange.value.post(body, head, until: deadline, answer)
+          answer.futureResult.whenSuccess { [self] _ in keep(exchange.value, to: address) }
         }
-        answer.futureResult.whenSuccess { [self] _ in keep(connected, to: address) }
       }
       return answer.futureResult
     }.get()
   }
 
-  private func keep(_ connected: Result<NIOLoopBound<PartExchange>, any Error>, to address: PartAddress) {
-    guard case .success(let exchange) = connected, exchange.value.isReusable else { return }
-    guard state.value.idle[address, default: []].count < Self.idleMax else { return exchange.value.close() }
-    state.value.idle[address, default: []].append(exchange.value)
+  private func keep(_ exchange: PartExchange, to address: PartAddress) {
+    guard exchange.isReusable else { return }
+    guard state.value.idle[address, default: []].count < Self.idleMax else { return exchange.close() }
+    state.value.idle[address, default: []].append(exchange)
   }
 
   private func connection(to address: PartAddress) -> EventLoopFuture<NIOLoopBound<PartExchange>> {

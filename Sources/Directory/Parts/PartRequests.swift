@@ -56,6 +56,8 @@ final class PartRequests: ChannelInboundHandler {
   private let responder: PartResponder
   private var reading: Reading?
   private var timer: Scheduled<Void>?
+  private var isWriting = false
+  /// Whether the connection ends behind what is under way.
   private var isLast = false
 
   private static let requestLimit = TimeAmount.seconds(10)
@@ -70,21 +72,22 @@ final class PartRequests: ChannelInboundHandler {
 
   private func limit(_ time: TimeAmount, _ context: ChannelHandlerContext) {
     timer?.cancel()
-    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-    timer = context.eventLoop.scheduleTask(in: time) { bound.value.close(promise: nil) }
+    timer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { context.close(promise: nil) }
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
-      guard !isLast, context.channel.isWritable else { return context.close(promise: nil) }
+      guard !isLast else { return }
+      guard context.channel.isWritable else { return context.close(promise: nil) }
       limit(Self.requestLimit, context)
       reading = Reading(head: head, refusal: responder.refusal(of: head))
     case .body(var part):
       guard reading?.refusal == nil else { return }
-      if let body = reading?.body, body.readableBytes + part.readableBytes > PartQuestions.bytesMax {
+      let size = (reading?.body.readableBytes ?? 0) + part.readableBytes
+      if size > PartQuestions.bytesMax {
         reading?.refusal = .payloadTooLarge
-        reading?.body.clear()
+        reading?.body = ByteBuffer()
       } else {
         reading?.body.writeBuffer(&part)
       }
@@ -103,20 +106,19 @@ final class PartRequests: ChannelInboundHandler {
     if isLast { head.headers.add(name: "Connection", value: "close") }
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     context.write(wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
-    let written = context.writeAndFlush(wrapOutboundOut(.end(nil)))
-    if isLast {
-      let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-      written.whenComplete { _ in bound.value.close(promise: nil) }
-    } else {
-      limit(Self.idleLimit, context)
+    isWriting = true
+    context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { [self] _ in
+      isWriting = false
+      if isLast { context.close(promise: nil) }
     }
+    limit(Self.idleLimit, context)
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
     isLast = true
-    // An answer that is being written has the rest of its time: the timer holds.
-    if reading == nil { context.close(mode: .all, promise: nil) }
+    if reading == nil, !isWriting { return context.close(promise: nil) }
+    limit(Self.requestLimit, context)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
