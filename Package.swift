@@ -324,8 +324,8 @@ let package = Package(
     .testTarget(
       name: "DirectoryTests",
       dependencies: [
-        "Directory", "RelayCore", "RelayHTTP", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore, nioSSL, crypto,
-        logging, lifecycle,
+        "Directory", "RelayCore", "RelayHTTP", "RelayWork", "Storage", "VOPRF", "TestSupport", "TestTags", nioCore,
+        nioSSL, crypto, logging, lifecycle,
       ],
       swiftSettings: strict),
     .testTarget(

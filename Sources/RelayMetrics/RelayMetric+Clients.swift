@@ -152,7 +152,9 @@ package enum SocketKindLabel: String, ListedLabel {
 package struct SocketEndLabel: TextLabel {
   package static let (name, values) = (
     "reason",
-    LabelValues.listed(["client", "displaced", "policy", "malformed", "too-much", "done", "internal", "restart"])
+    LabelValues.listed([
+      "client", "displaced", "policy", "malformed", "too-much", "done", "internal", "restart", "too-old",
+    ])
   )
   package let value: String
   package init(value: String) { self.value = value }

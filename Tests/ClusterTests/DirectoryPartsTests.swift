@@ -103,7 +103,14 @@ import Testing
   @Test func `a part that was killed is refused, its twin takes over, and it catches up when it is back`() async throws
   {
     // The second part has two processes, of which one runs at first.
-    try await PartsSite.with([1, 2, 3, 4, 2], of: 4, running: 4) { site in
+    let authority = try TestAuthority()
+    try await PartsSite.with([1, 2, 3, 4, 2], of: 4, running: 4, trusting: authority) { site in
+      // Whoever could speak HTTP/2 is answered too.
+      let stranger = try await RawSocket.connect(
+        to: site.port(0), trusting: authority, protocols: ["h2", "http/1.1"])
+      try await stranger.send(Array("GET /v1/directory-part HTTP/1.1\r\nHost: part\r\n\r\n".utf8))
+      #expect(try await stranger.answer().status == 401)
+      await stranger.close()
       let caller = try await site.clients.register()
       let early = try await site.registered(inPart: 2, count: 3)
       let others = try await site.registered(inPart: 3, count: 2)

@@ -14,13 +14,19 @@ final class PartsSite: Sendable {
   /// The part of each process, and where it is asked.
   private let places: [Place]
   private let running: Mutex<[Int: RelayProcess]>
+  /// The settings of TLS; empty where parts are asked in clear.
+  private let secure: [String: String]
 
   private struct Place {
     let part: Int
     let port: Int
   }
 
-  private init(_ clients: RelayProcess, _ cluster: Cluster, _ count: Int, _ places: [Place], _ all: [RelayProcess]) {
+  private init(
+    _ clients: RelayProcess, _ cluster: Cluster, _ count: Int, _ places: [Place], _ all: [RelayProcess],
+    _ secure: [String: String]
+  ) {
+    self.secure = secure
     self.clients = clients
     self.cluster = cluster
     self.count = count
@@ -32,13 +38,15 @@ final class PartsSite: Sendable {
   ///   - numbers: the part of each process.
   ///   - count: of the parts.
   ///   - runningCount: how many of the processes run from the start; nil: all.
+  ///   - authority: of the certificates, where parts are asked over TLS.
   static func with(
-    _ numbers: [Int], of count: Int, running runningCount: Int? = nil,
+    _ numbers: [Int], of count: Int, running runningCount: Int? = nil, trusting authority: TestAuthority? = nil,
     _ body: @Sendable (PartsSite) async throws -> Void
   ) async throws {
     try await Cluster.with { cluster in
       let places = zip(numbers, try Loopback.freePorts(numbers.count)).map { Place(part: $0, port: $1) }
-      let settings = parts(places, count)
+      let secure = try authority.map { try certificates(of: $0, in: cluster.site.folder) } ?? [:]
+      let settings = parts(places, count, secure)
       var started: [RelayProcess] = []
       do {
         for place in places.prefix(runningCount ?? places.count) {
@@ -46,7 +54,7 @@ final class PartsSite: Sendable {
         }
         let clients = try await cluster.site.serve(["RELAY_ROLES": "clients,peers,push"].merging(settings) { $1 })
         started.append(clients)
-        let site = PartsSite(clients, cluster, count, places, started.dropLast())
+        let site = PartsSite(clients, cluster, count, places, started.dropLast(), secure)
         try await body(site)
         for process in site.running.withLock({ Array($0.values) }) + [clients] where process.child.exit == nil {
           #expect(await process.terminate() == .code(0), "\(process.log().suffix(2000))")
@@ -61,10 +69,19 @@ final class PartsSite: Sendable {
     }
   }
 
-  private static func parts(_ places: [Place], _ count: Int) -> [String: String] {
-    let list = places.map { "\($0.part)/\(count)=http://127.0.0.1:\($0.port)" }
+  private static func parts(_ places: [Place], _ count: Int, _ secure: [String: String]) -> [String: String] {
+    let list = places.map { "\($0.part)/\(count)=http\(secure.isEmpty ? "" : "s")://127.0.0.1:\($0.port)" }
     return [
       "RELAY_DIRECTORY_PARTS": list.joined(separator: ","), "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "100000000",
+    ].merging(secure) { $1 }
+  }
+
+  private static func certificates(of authority: TestAuthority, in folder: String) throws -> [String: String] {
+    let (ca, chain, key) = ("\(folder)/parts-ca.pem", "\(folder)/parts.pem", "\(folder)/parts-key.pem")
+    try authority.pem.write(toFile: ca, atomically: true, encoding: .utf8)
+    try authority.leaf(relay: nil).write(chain: chain, key: key)
+    return [
+      "RELAY_DIRECTORY_TLS_CA": ca, "RELAY_DIRECTORY_TLS_CERTIFICATE": chain, "RELAY_DIRECTORY_TLS_KEY": key,
     ]
   }
 
@@ -81,10 +98,13 @@ final class PartsSite: Sendable {
 
   /// Starts a process that does not run.
   func start(_ index: Int) async throws {
-    let settings = Self.own(places[index], count).merging(Self.parts(places, count)) { $1 }
+    let settings = Self.own(places[index], count).merging(Self.parts(places, count, secure)) { $1 }
     let process = try await cluster.site.serve(settings)
     running.withLock { $0[index] = process }
   }
+
+  /// The port at which a process is asked for its part.
+  func port(_ index: Int) -> Int { places[index].port }
 
   func kill(_ index: Int) async { await running.withLock { $0[index] }?.kill9() }
 

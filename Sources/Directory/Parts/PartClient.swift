@@ -3,6 +3,7 @@ import NIOHTTP1
 package import NIOSSL
 package import RelayCore
 import RelayHTTP
+package import RelayWork
 
 /// Why a process that is to hold a part gave no answer. Names no token.
 package enum PartFailure: Error, Equatable, CustomStringConvertible {
@@ -52,8 +53,11 @@ package struct PartClient: Sendable {
   ///   - key: that all processes of the store share (`ServerKeyName.directoryParts`).
   ///   - tls: how certificates are looked at; nil: as usual.
   ///   - limit: until an answer is there.
-  package init(key: SecretBytes, tls: TLSConfiguration? = nil, limit: Duration = .seconds(2)) {
-    connections = PartConnections(tls: tls ?? .makeClientConfiguration(), limit: TimeAmount(limit))
+  package init(
+    key: SecretBytes, tls: TLSConfiguration? = nil, limit: Duration = .seconds(2), resolver: HostResolver = .system()
+  ) {
+    connections = PartConnections(
+      tls: tls ?? .makeClientConfiguration(), limit: TimeAmount(limit), resolver: resolver)
     authorization = Self.authorization(by: key)
   }
 

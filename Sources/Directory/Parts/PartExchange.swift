@@ -13,10 +13,12 @@ final class PartExchange: ChannelInboundHandler {
   typealias OutboundOut = HTTPClientRequestPart
 
   private var context: ChannelHandlerContext?
+  /// Over TLS a connection lives on for a moment when it has been closed.
+  private var isEnding = false
   private var asked: (answer: EventLoopPromise<PartAnswer>, timer: Scheduled<Void>)?
 
   /// Whether another request may go this way. The process may close the connection just then.
-  var isReusable: Bool { asked == nil && context?.channel.isActive == true }
+  var isReusable: Bool { !isEnding && asked == nil && context?.channel.isActive == true }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
@@ -42,14 +44,17 @@ final class PartExchange: ChannelInboundHandler {
     context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
   }
 
-  func close() { context?.close(promise: nil) }
+  func close() {
+    isEnding = true
+    context?.close(promise: nil)
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let response = unwrapInboundIn(data)
     let answered = asked
     asked = nil
     // An answer that nobody asked for, or that is said to be the last one. Closing ends what is asked.
-    if answered == nil || !response.head.isKeepAlive { context.close(promise: nil) }
+    if answered == nil || !response.head.isKeepAlive { close() }
     answered?.timer.cancel()
     answered?.answer.succeed(PartAnswer(status: response.head.status, body: response.body ?? ByteBuffer()))
   }
@@ -58,7 +63,7 @@ final class PartExchange: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     fail(with: error)
-    context.close(promise: nil)
+    close()
   }
 
   private func fail(with error: any Error) {

@@ -25,7 +25,7 @@ package struct PartListener: Service {
   /// - Parameters:
   ///   - port: 0 takes any free one; `onListening` tells which.
   ///   - key: that all processes of the store share (`ServerKeyName.directoryParts`).
-  ///   - tls: the certificates in force; nil: HTTP as it is.
+  ///   - tls: the certificates in force, for HTTP/1.1 alone; nil: HTTP as it is.
   ///   - drain: whether the process is about to stop.
   ///   - onListening: called once with the bound port when requests are accepted.
   package init(
@@ -70,10 +70,6 @@ package struct PartListener: Service {
         }
       }
       .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-      // An answer is written whole. Whoever asks on without reading is cut off.
-      .childChannelOption(
-        .writeBufferWaterMark, value: .init(low: PartAnswers.bytesMax, high: PartAnswers.bytesMax + 1)
-      )
       .childChannelInitializer { [tls, responder] channel in
         guard places.take(until: channel.closeFuture) else {
           return channel.eventLoop.makeFailedFuture(NoPlace())
@@ -81,11 +77,18 @@ package struct PartListener: Service {
         return channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls())) }
-          try pipeline.configureHTTPServerPipeline(
-            withPipeliningAssistance: false, withErrorHandling: true, withOutboundHeaderValidation: false)
-          try pipeline.addHandler(PartRequests(responder))
+          let requests = PartRequests(responder)
+          try pipeline.addHandlers([PartBytes(requests), HTTPResponseEncoder(), Self.decoder])
+          try pipeline.addHandlers([HTTPServerProtocolErrorHandler(), requests])
         }
       }
+  }
+
+  /// What is asked for has a short head, and so has everything that is refused.
+  private static var decoder: ByteToMessageHandler<HTTPRequestDecoder> {
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    (limits.maxHeaderFieldSize, limits.maxHeaderListSize, limits.maxHeaderFieldCount) = (4096, 8192, 32)
+    return ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: limits), maximumBufferSize: 128 << 10)
   }
 }
 

@@ -48,14 +48,17 @@ final class PartRequests: ChannelInboundHandler {
   typealias OutboundOut = HTTPServerResponsePart
 
   private struct Reading {
-    let head: HTTPRequestHead
-    var body = ByteBuffer()
+    let isKeepAlive: Bool
     var refusal: HTTPResponseStatus?
+    var body = ByteBuffer()
   }
 
   private let responder: PartResponder
+  private var context: ChannelHandlerContext?
   private var reading: Reading?
   private var timer: Scheduled<Void>?
+  /// Whether something of a request has come. The connection's handshake counts as the first one's.
+  private var hasBegun = true
   private var isWriting = false
   /// Whether the connection ends behind what is under way.
   private var isLast = false
@@ -66,22 +69,37 @@ final class PartRequests: ChannelInboundHandler {
 
   init(_ responder: PartResponder) { self.responder = responder }
 
-  func handlerAdded(context: ChannelHandlerContext) { limit(Self.requestLimit, context) }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    limit(Self.requestLimit)
+  }
 
-  func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
-
-  private func limit(_ time: TimeAmount, _ context: ChannelHandlerContext) {
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
     timer?.cancel()
-    timer = context.eventLoop.assumeIsolated().scheduleTask(in: time) { context.close(promise: nil) }
+  }
+
+  private func limit(_ time: TimeAmount) {
+    timer?.cancel()
+    timer = context?.eventLoop.assumeIsolated().scheduleTask(in: time) { [self] in context?.close(promise: nil) }
+  }
+
+  /// The codec tells of a request when its head is whole.
+  func bytesCame() {
+    guard !hasBegun else { return }
+    hasBegun = true
+    limit(Self.requestLimit)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head):
       guard !isLast else { return }
-      guard context.channel.isWritable else { return context.close(promise: nil) }
-      limit(Self.requestLimit, context)
-      reading = Reading(head: head, refusal: responder.refusal(of: head))
+      // Nobody who asks for a part asks ahead. Behind an upgrade the codec only gathers.
+      guard !isWriting, head.method != .CONNECT, !head.headers.contains(name: "Upgrade") else {
+        return context.close(promise: nil)
+      }
+      reading = Reading(isKeepAlive: head.isKeepAlive, refusal: responder.refusal(of: head))
     case .body(var part):
       guard reading?.refusal == nil else { return }
       let size = (reading?.body.readableBytes ?? 0) + part.readableBytes
@@ -100,26 +118,40 @@ final class PartRequests: ChannelInboundHandler {
 
   private func answer(_ read: Reading, _ context: ChannelHandlerContext) {
     let answer = read.refusal.map { PartAnswer(status: $0) } ?? responder.answer(to: read.body)
-    if responder.drain.isDraining || !read.head.isKeepAlive { isLast = true }
+    if responder.drain.isDraining || !read.isKeepAlive { isLast = true }
     var head = HTTPResponseHead(version: .http1_1, status: answer.status)
     head.headers = ["Content-Length": "\(answer.body.readableBytes)", "Content-Type": "application/octet-stream"]
     if isLast { head.headers.add(name: "Connection", value: "close") }
+    (isWriting, hasBegun) = (true, false)
+    limit(isLast ? Self.requestLimit : Self.idleLimit)
     context.write(wrapOutboundOut(.head(head)), promise: nil)
     context.write(wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
-    isWriting = true
     context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { [self] _ in
       isWriting = false
       if isLast { context.close(promise: nil) }
     }
-    limit(Self.idleLimit, context)
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard event is ChannelShouldQuiesceEvent else { return context.fireUserInboundEventTriggered(event) }
     isLast = true
     if reading == nil, !isWriting { return context.close(promise: nil) }
-    limit(Self.requestLimit, context)
+    limit(Self.requestLimit)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+/// Tells of the bytes of a connection before the codec reads them.
+final class PartBytes: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  private let requests: PartRequests
+
+  init(_ requests: PartRequests) { self.requests = requests }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    requests.bytesCame()
+    context.fireChannelRead(data)
+  }
 }

@@ -24,8 +24,7 @@ package final class AccountCache: Sendable {
   fileprivate struct State {
     var entries: TwoGenerations<AccountNumber, Entry>
     var isConnected = false
-    /// Counts what was forgotten: a read that began before must not be kept after.
-    var epoch: UInt64 = 0
+    var forgotten = ForgottenAccounts()
   }
 
   private let store: any AccountStore
@@ -89,10 +88,10 @@ package final class AccountCache: Sendable {
     _ number: AccountNumber, isDoubt: Bool, _ read: () async throws(StoreError) -> Account?
   ) async throws(StoreError) -> Account? {
     let now = ContinuousClock.now
-    let epoch = state.withLock(\.epoch)
+    let begun = state.withLock(\.forgotten.mark)
     let account = try await read()
     state.withLock { state in
-      guard state.epoch == epoch else {
+      guard state.forgotten.isCurrent(number, readSince: begun) else {
         // What was read may be old by now, and so may what was read before it.
         _ = state.entries.removeValue(forKey: number)
         return
@@ -129,7 +128,7 @@ package final class AccountCache: Sendable {
     var many = ManyAccounts()
     guard !numbers.isEmpty else { return many }
     let now = ContinuousClock.now
-    let epoch = state.withLock(\.epoch)
+    let begun = state.withLock(\.forgotten.mark)
     do throws(StoreError) {
       for account in try await store.accounts(Array(numbers)) { many.add(account) }
     } catch .corrupted where numbers.count > 1 {
@@ -143,8 +142,7 @@ package final class AccountCache: Sendable {
       return many
     }
     state.withLock { state in
-      guard state.epoch == epoch else { return }
-      for number in numbers {
+      for number in numbers where state.forgotten.isCurrent(number, readSince: begun) {
         state.keep(Entry(account: many.found[number], loaded: now, isDoubt: false), of: number, kept)
       }
     }
@@ -165,7 +163,7 @@ package final class AccountCache: Sendable {
 
   private func forget(_ number: AccountNumber) {
     state.withLock { state in
-      state.epoch &+= 1
+      state.forgotten.forget(number)
       state.entries.removeValue(forKey: number)
     }
   }
@@ -176,7 +174,7 @@ package final class AccountCache: Sendable {
     case .signal(.peersChanged), .signal(.contactsChanged), .signal(.wakesAsked): break
     case .connected, .disconnected:
       state.withLock { state in
-        state.epoch &+= 1
+        state.forgotten.forgetAll()
         state.entries.removeAll()
         state.isConnected = event == .connected
       }

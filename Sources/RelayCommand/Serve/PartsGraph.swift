@@ -37,7 +37,7 @@ struct PartListenerGraph {
     drain: DrainState, state: ListenerState, logger: Logger
   ) async throws {
     let certificate = try settings.tls.map {
-      try ServerCertificate.reloading($0, keys: "directory.tls", logger: logger)
+      try ServerCertificate.reloading($0, keys: "directory.tls", protocols: ["http/1.1"], logger: logger)
     }
     let listener = PartListener(
       host: settings.host, port: port, view: view, key: try await PartKey.read(storage), tls: certificate?.current,

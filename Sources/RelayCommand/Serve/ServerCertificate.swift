@@ -7,21 +7,23 @@ import RelayCore
 import RelayHTTP
 import ServiceLifecycle
 
-/// A listener shows this to its clients: TLS 1.2 with forward secrecy, or later, with HTTP/2 or HTTP/1.1.
+/// A listener shows this to its clients: TLS 1.2 with forward secrecy, or later.
 struct ServerCertificate: Sendable {
   let context: NIOSSLContext
   let leaf: WatchedCertificate
 
   /// Reloaded when the files change, and watched so that nobody is surprised by its end.
-  /// - Parameter prefix: of the keys `certificate` and `key` in the configuration.
+  /// - Parameters:
+  ///   - prefix: of the keys `certificate` and `key` in the configuration.
+  ///   - protocols: that the listener speaks, the best first.
   /// - Returns: what is shown now, and what sees to it.
   /// - Throws: `CommandFailure` when they cannot be used.
   static func reloading(
-    _ tls: RelayConfiguration.TLS, keys prefix: String, logger: Logger
+    _ tls: RelayConfiguration.TLS, keys prefix: String, protocols: [String] = ["h2", "http/1.1"], logger: Logger
   ) throws -> (current: @Sendable () -> NIOSSLContext, services: [any Service]) {
     let files = try Reloading(files: [tls.certificate, tls.key], logger: logger) { () throws(CommandFailure) in
       do throws(Fault) {
-        return try read(tls, keys: prefix)
+        return try read(tls, keys: prefix, protocols: protocols)
       } catch {
         throw CommandFailure("\(error.text) \(error.remedy)")
       }
@@ -36,8 +38,10 @@ struct ServerCertificate: Sendable {
     let remedy: String
   }
 
-  /// - Parameter prefix: of the keys `certificate` and `key` in the configuration.
-  static func read(_ tls: RelayConfiguration.TLS, keys prefix: String) throws(Fault) -> ServerCertificate {
+  /// - Parameters: as `reloading`.
+  static func read(
+    _ tls: RelayConfiguration.TLS, keys prefix: String, protocols: [String] = []
+  ) throws(Fault) -> ServerCertificate {
     let chain = try read(tls.certificate, key: "\(prefix).certificate", "the chain in PEM, leaf first") {
       let chain = try NIOSSLCertificate.fromPEMFile(tls.certificate)
       guard !chain.isEmpty else { throw NIOSSLError.failedToLoadCertificate }
@@ -50,7 +54,7 @@ struct ServerCertificate: Sendable {
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
     configuration.minimumTLSVersion = .tlsv12
     configuration.cipherSuiteValues = forwardSecret
-    configuration.applicationProtocols = ["h2", "http/1.1"]
+    configuration.applicationProtocols = protocols
     do {
       let leaf = WatchedCertificate(
         holder: nil, kind: .listener(keys: prefix), serial: chain[0].serialNumber,

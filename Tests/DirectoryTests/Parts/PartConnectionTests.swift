@@ -2,6 +2,7 @@ import NIOCore
 import NIOSSL
 import RelayCore
 import RelayHTTP
+import RelayWork
 import TestSupport
 import TestTags
 import Testing
@@ -34,6 +35,34 @@ import Testing
       await #expect(throws: PartFailure.self) {
         try await client.look(at: PartAddress(.whole, host: "localhost", port: port))
       }
+    }
+  }
+
+  @Test func `each address of a name is tried, and a name without any is said to have none`() async throws {
+    try await PartServers.with { servers in
+      let sample = try PartSample(parts: 1, seed: 9)
+      let port = try Loopback.freePorts(1)[0]
+      try await servers.start(sample.parts[0], at: port)
+      let address = PartAddress(.whole, host: "part.example", port: port)
+      // Nobody listens at the first two.
+      let several = PartClient(
+        key: PartServers.key, limit: .seconds(10),
+        resolver: HostResolver { _, _ in ["127.0.0.2", "::1", "127.0.0.1"] })
+      #expect(try await several.look(at: address).entries == sample.whole.table.count)
+      let none = PartClient(key: PartServers.key, limit: .seconds(10), resolver: HostResolver { _, _ in [] })
+      await #expect(throws: PartFailure.unreachable("its name has no address, or none in time")) {
+        try await none.look(at: address)
+      }
+      // A look-up that never ends takes the time of the question.
+      let gate = Gate()
+      let late = PartClient(
+        key: PartServers.key, limit: .milliseconds(200),
+        resolver: HostResolver { _, _ in
+          await gate.wait()
+          return []
+        })
+      await #expect(throws: PartFailure.timedOut) { try await late.look(at: address) }
+      gate.open()
     }
   }
 
@@ -70,6 +99,13 @@ import Testing
       #expect(try await status("POST /v1/directory", key, questions) == 404)
       #expect(try await status("POST /v1/directory-part", key, questions) == 200)
       await socket.close()
+      // Behind an upgrade nothing would be read any more, and a head has its size.
+      for field in ["Upgrade: x\r\nConnection: Upgrade", "X: " + String(repeating: "x", count: 9000)] {
+        let other = try await RawSocket.connect(to: port)
+        try await other.send(Array("GET /v1/directory-part HTTP/1.1\r\nHost: part\r\n\(field)\r\n\r\n".utf8))
+        try await other.ended()
+        await other.close()
+      }
       let nonsense = try await RawSocket.connect(to: port)
       try await nonsense.send(Array("nonsense\r\n\r\n".utf8))
       #expect(try await nonsense.answer().status == 400)
