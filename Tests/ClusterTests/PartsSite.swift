@@ -195,7 +195,7 @@ final class PartsSite: Sendable {
     let settings = [
       "RELAY_ROLES": "clients,peers,push", "RELAY_CLIENT_PORT": "\(clients.clientPort)",
       "RELAY_OPERATOR_PORT": "\(clients.operatorPort)",
-    ].merging(Self.parts(places, count)) { $1 }
+    ].merging(Self.parts(places, count, secure)) { $1 }
     let result = try await cluster.site.run(["doctor", "--json"], overrides: settings)
     let found = try result.json([Diagnosis].self).filter { $0.group == "directory" }
     #expect(
