@@ -51,8 +51,10 @@ public struct Credentials: Sendable, Hashable, CustomStringConvertible, CustomDe
 }
 
 /// A device's description of itself: sent with its code, with a link to an account, and whenever it changes
-/// (reference 1.4, 1.5).
-public struct DeviceAttributes: Sendable, Hashable {
+/// (reference 1.4, 1.5). Printing or reflecting a value shows no key.
+public struct DeviceAttributes: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible,
+  CustomReflectable
+{
   /// 52 bytes in padded base64, 72 characters. The relay encrypts live deliveries to the device under it
   /// (reference 2.4).
   ///
@@ -94,6 +96,13 @@ public struct DeviceAttributes: Sendable, Hashable {
     self.voice = voice
     self.isDiscoverable = isDiscoverable
   }
+
+  /// Always `<device attributes>`.
+  public var description: String { "<device attributes>" }
+  /// Always `<device attributes>`.
+  public var debugDescription: String { description }
+  /// A mirror without children, so that `dump` shows no key.
+  public var customMirror: Mirror { Mirror(self, children: []) }
 
   /// Describes a fresh installation that fetches its messages.
   ///

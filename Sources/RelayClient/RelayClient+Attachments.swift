@@ -36,8 +36,9 @@ extension RelayClient {
   ///   - blob: the encrypted bytes. The relay's operator sets the largest size, by default 100 MiB.
   ///   - slot: room that ``newAttachment()`` gave.
   /// - Throws: `.refused`: 403 the URL has expired, 409 it was used, 413 the blob is too large, the account has no room
-  ///   for it, or the account uploads too many at once.
+  ///   for it, or the account uploads too many at once. `.unexpectedAnswer` for a slot whose URL no request can go to.
   public func upload(_ blob: [UInt8], to slot: AttachmentSlot) async throws(RelayClientError) {
+    try Self.demandURL(slot.uploadURL)
     var request = RelayRequest(.put, "", contentType: Self.blobType)
     request.body = blob
     _ = try await connections.exchange(request, with: slot.uploadURL, as: nil).successful()
@@ -57,12 +58,17 @@ extension RelayClient {
   {
     let path = "/v1/attachments/\(id)" + (try relayQuery(relay))
     let location = try await send(RelayRequest(.get, path)).decoded(WireLocation.self).location
-    guard location.hasPrefix("http://") || location.hasPrefix("https://") else {
-      throw .unexpectedAnswer(status: 200, reason: "the attachment's location is no URL")
-    }
+    try Self.demandURL(location)
     // A presigned URL may cover the type: clients have always sent it here, too.
     let request = RelayRequest(.get, "", answerBytesMax: bytesMax, contentType: Self.blobType)
     return try await connections.exchange(request, with: location, as: nil).successful().body
+  }
+
+  /// The relay, or another one behind it, has chosen the URL.
+  private static func demandURL(_ url: String) throws(RelayClientError) {
+    guard RequestURL(url) != nil else {
+      throw .unexpectedAnswer(status: 200, reason: "the attachment's location is no URL")
+    }
   }
 
   private static let blobType = "application/octet-stream"

@@ -43,9 +43,6 @@ public struct RelayClient: Sendable {
   ///   - options: time limits, the number of connections, and trust.
   /// - Throws: `.invalidArgument` when the URL or the trust roots cannot be read.
   public init(url: String, credentials: Credentials? = nil, options: Options = Options()) throws(RelayClientError) {
-    guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
-      throw .invalidArgument("a relay's URL begins with http:// or https://")
-    }
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.credentials = credentials
     self.connections = try RelayConnections(url: self.url, options: options)

@@ -173,8 +173,11 @@ func relayQuery(_ relay: String?) throws(RelayClientError) -> String {
 }
 
 extension Duration {
+  /// A century at most: whoever wants no limit may say so by a longer time.
   var nanoseconds: Int64 {
+    let century = Int64(100 * 365 * 86_400)
     let (seconds, attoseconds) = components
+    guard (-century..<century).contains(seconds) else { return (seconds < 0 ? -century : century) * 1_000_000_000 }
     return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }

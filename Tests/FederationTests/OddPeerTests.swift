@@ -93,6 +93,7 @@ import Testing
       }
       for bad in [
         "null", "1", #""""#, #""ftp://blobs.example/7""#, #""javascript:alert(1)""#, #""//blobs.example/7""#,
+        #""https://blobs.example:70000/7""#, #""https://blobs.example:x/7""#, #""https://a:b@blobs.example/7""#,
         #""https://""#, #""https:///7""#, #""https://?x""#, #""https://:443/""#, #""https://@/""#,
         #""https://blobs.example/a b""#, #""https://blobs.example/\r\nSet-Cookie: a""#,
         #""https://blobs.example/\u00e9""#, "\"\(long)a\"",

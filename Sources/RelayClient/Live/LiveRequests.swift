@@ -30,9 +30,9 @@ final class LiveRequests: Sendable {
     return try await answer.next()
   }
 
-  /// An answer that nobody waits for any more is dropped.
+  /// An answer that nobody waits for any more is dropped, and so is a second one.
   func answered(_ id: UInt64, _ answer: LiveAnswer) {
-    let waiting = state.withLock { $0.answers[id] }
+    let waiting = state.withLock { $0.answers.removeValue(forKey: id) }
     _ = waiting?.offer(answer, bytes: answer.body.count)
   }
 

@@ -81,10 +81,17 @@ final class ClientSocketHandler: ChannelDuplexHandler {
   /// Reads on, after the receiver had no room.
   func resume() {
     isPaused = false
-    guard isReadDue else { return }
+    readIfDue()
+  }
+
+  private func readIfDue() {
+    guard isReadDue, !isHeld else { return }
     isReadDue = false
     context?.read()
   }
+
+  /// Whether nothing is read for now: a relay that takes no answers must not be given more of them.
+  private var isHeld: Bool { isPaused || context?.channel.isWritable == false }
 
   // MARK: The channel
 
@@ -124,7 +131,12 @@ final class ClientSocketHandler: ChannelDuplexHandler {
   }
 
   func read(context: ChannelHandlerContext) {
-    if isPaused { isReadDue = true } else { context.read() }
+    if isHeld { isReadDue = true } else { context.read() }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    readIfDue()
+    context.fireChannelWritabilityChanged()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

@@ -55,13 +55,10 @@ package final class ClientSocketOpener: Sendable {
   package init(url: String, trustRootsPEM: String?, connectTimeout: Duration, handshakeTimeout: Duration)
     throws(RelayClientError)
   {
-    guard let parsed = URL(string: url), ["http", "https"].contains(parsed.scheme), let host = parsed.host() else {
+    guard let parsed = RequestURL(url) else {
       throw .invalidArgument("a relay's URL is http:// or https://, a host, and perhaps a port")
     }
-    self.host = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
-    isTLS = parsed.scheme == "https"
-    port = parsed.port ?? (isTLS ? 443 : 80)
-    pathPrefix = parsed.path()
+    (host, port, isTLS, pathPrefix) = (parsed.host, parsed.port, parsed.isTLS, parsed.path)
     trustRoots = try .init(pem: trustRootsPEM)
     self.connectTimeout = connectTimeout
     self.handshakeTimeout = handshakeTimeout

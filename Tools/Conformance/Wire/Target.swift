@@ -21,9 +21,9 @@ final class Target: Sendable {
 
   /// - Throws: `RunFailure` when the URL or the trust roots cannot be read.
   init(url: String, trustRootsPEM: String?, requestTimeout: Duration) throws(RunFailure) {
-    guard let parsed = URL(string: url), ["http", "https"].contains(parsed.scheme), parsed.host() != nil else {
-      throw RunFailure("The target must be a URL such as http://127.0.0.1:8080.")
-    }
+    guard let parsed = URL(string: url), ["http", "https"].contains(parsed.scheme), parsed.host() != nil,
+      (1...65_535).contains(parsed.port ?? 80)
+    else { throw RunFailure("The target must be a URL such as http://127.0.0.1:8080.") }
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.requestTimeout = requestTimeout
     do {
