@@ -226,6 +226,67 @@ import Testing
     }
   }
 
+  @Test func `a damaged store is replaced, and the log of a store that is gone is not taken up`() async throws {
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let (store, files) = (site.folder + "/relay.sqlite", FileManager.default)
+      let relay = try await site.serve()
+      let ann = try await relay.register()
+      let file = site.folder + "/backup.tar"
+      try await site.relay("backup", file)
+      for isGone in [false, true] {
+        // What comes behind the backup is in the log when the relay is killed.
+        let next = isGone ? try await site.serve() : relay
+        let late = try await next.register()
+        await next.kill9()
+        try #require(files.fileExists(atPath: store + "-wal"))
+        if isGone {
+          try files.removeItem(atPath: store)
+        } else {
+          for suffix in ["-wal", "-shm"] { try files.removeItem(atPath: store + suffix) }
+          try Data("no database".utf8).write(to: URL(fileURLWithPath: store))
+        }
+        let restored = try await site.run(["restore", file] + (isGone ? [] : ["--replace"]))
+        #expect(restored.exit == .code(0), "\(restored.errors)")
+        let kept = try files.contentsOfDirectory(atPath: site.folder).filter { $0.contains(".before-") }
+        #expect(kept.count == 1 && kept[0].hasSuffix("-wal") == isGone, "\(kept)")
+        let served = try await site.serve()
+        #expect(try await served.send("GET", "/v1/keys", as: ann).status == 200)
+        #expect(try await served.send("GET", "/v1/keys", as: late).status == 401)
+        #expect(await served.terminate() == .code(0))
+        for name in kept { try files.removeItem(atPath: "\(site.folder)/\(name)") }
+      }
+    }
+  }
+
+  @Test func `nothing is replaced by what the configured key does not open, and no backup lacks what is missing`()
+    async throws
+  {
+    let key = ["RELAY_STORAGE_ENCRYPTION_KEY": Data(repeating: 7, count: 32).base64EncodedString()]
+    let other = ["RELAY_STORAGE_ENCRYPTION_KEY": Data(repeating: 8, count: 32).base64EncodedString()]
+    try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
+      let relay = try await site.serve(key)
+      let ann = try await relay.register()
+      let slot = try Self.object(try await relay.send("GET", "/v1/attachments/", as: ann).text)
+      let location = try #require(slot["location"] as? String)
+      #expect(try await Self.ask(.PUT, location, Data("blob".utf8)).status == 200)
+      #expect(await relay.terminate() == .code(0))
+      let file = site.folder + "/backup.tar"
+      #expect(try await site.run(["backup", file], overrides: key).exit == .code(0))
+      let store = FileManager.default.contents(atPath: site.folder + "/relay.sqlite")
+      for (settings, words) in [([:], "and none is configured"), (other, "is not the key")] {
+        let refused = try await site.run(["restore", "--replace", file], overrides: settings)
+        #expect(refused.exit == .code(1) && refused.errors.contains(words), "\(refused.errors)")
+        #expect(FileManager.default.contents(atPath: site.folder + "/relay.sqlite") == store)
+      }
+      let elsewhere = key.merging(["RELAY_ATTACHMENTS_URL": "file:\(site.folder)/elsewhere"]) { $1 }
+      let refused = try await site.run(["backup", site.folder + "/second.tar"], overrides: elsewhere)
+      #expect(refused.exit == .code(1))
+      #expect(refused.errors.contains("elsewhere/blobs cannot be found"), "\(refused.errors)")
+      #expect(!FileManager.default.fileExists(atPath: site.folder + "/second.tar"))
+      #expect(try await site.run(["restore", "--replace", file], overrides: key).exit == .code(0))
+    }
+  }
+
   @Test func `a damaged, cut or foreign file is no backup and changes nothing`() async throws {
     try await RelayOperator.with(settings: RelayUnderTest.unlimited) { site in
       let relay = try await site.serve()

@@ -177,6 +177,24 @@ import Testing
     }
   }
 
+  /// Apps ask for what is behind the last one that they have seen.
+  @Test(arguments: Backend.allCases)
+  func `after a restore no notification gets a number that was given before`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      // Where none was given, numbers begin with the first.
+      try await store.storage.setAsideOneTimePreKeys(epoch: 1, by: .process, behind: .zero)
+      let user = try await store.addAccount(recipients: 1)
+      let word = try Sample.recipient(1).text
+      let before = try await store.sent(to: [word], of: user)
+      #expect(before < 10)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 2, by: .process, behind: .zero)
+      let after = try await store.sent(to: [word], of: user)
+      #expect(after > before + 1 << 32 && after < 1_000_000_000_000_000_000)
+      try await store.storage.raiseMessageNumber(to: 999_999_999_999_999_998)
+      try await store.storage.setAsideOneTimePreKeys(epoch: 3, by: .process, behind: .zero)
+    }
+  }
+
   @Test(arguments: Backend.allCases)
   func `credits and quota go down by recipients, and a new period begins anew`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -31,7 +31,8 @@ struct EncryptionKeys: Service {
     try await checkContacts()
   }
 
-  private func checkSecrets() async throws {
+  /// Refuses a store without the key that its secrets are sealed under.
+  func checkSecrets() async throws {
     guard sealer.isSealing, let nobody = Self.nobody else {
       guard try await store.serverSecret(Self.sampleName) == nil else {
         throw CommandFailure(

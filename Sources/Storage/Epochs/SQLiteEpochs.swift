@@ -20,6 +20,10 @@ extension SQLiteStorage {
     let now = clock.now()
     try await write { db in
       try db.run("DELETE FROM one_time_prekeys")
+      // Apps ask for the notifications behind the last one that they have seen: none may get its number again. At
+      // random, since several stores may go on from one backup. Numbers have 18 digits.
+      let leap = Int64.random(in: 1...256) << 32
+      try db.run("UPDATE notification_numbers SET last = min(last + \(leap), 999999999999999999) WHERE last > 0")
       try Self.setEpoch(max(Self.epoch(in: db), floor), in: db)
       // Another number than any that was given before, also after the backup that was restored: it follows the clock,
       // and witnesses of the epoch where the clock stepped back.

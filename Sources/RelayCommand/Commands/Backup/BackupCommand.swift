@@ -55,12 +55,13 @@ struct BackupCommand: AsyncParsableCommand {
       let copy = "\(folder)/\(BackupArchive.database)"
       Output.note("copying the database")
       try await site.withStore(at: site.path) { try await $0.backUp(to: copy) }
-      let (counts, schema, epoch) = try await site.withStore(at: copy) { store in
+      let (counts, schema, epoch, uploads) = try await site.withStore(at: copy) { store in
         let counts = try await store.counts()
+        let uploads = try await store.uploadedAttachments().count
         let schema = try await store.migrations().filter { $0.applied != nil }.map(\.version).max() ?? 0
         let epoch = try await store.epoch()
         try await store.settle()
-        return (counts, schema, epoch)
+        return (counts, schema, epoch, uploads)
       }
       try BackupSite.demandWhole(copy)
       let manifest = BackupManifest(
@@ -70,7 +71,7 @@ struct BackupCommand: AsyncParsableCommand {
       let encoder = JSONEncoder()
       encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
       try encoder.encode(manifest).write(to: URL(fileURLWithPath: "\(folder)/\(BackupArchive.manifest)"))
-      if let attachments = site.attachments, FileManager.default.fileExists(atPath: attachments + "/blobs") {
+      if let attachments = site.attachments, try Self.isThere(attachments + "/blobs", isExpected: uploads > 0) {
         Output.note("packing attachments")
         try FileManager.default.createDirectory(
           atPath: folder + "/attachments", withIntermediateDirectories: false)
@@ -78,11 +79,20 @@ struct BackupCommand: AsyncParsableCommand {
           atPath: "\(folder)/\(BackupArchive.blobs)", withDestinationPath: Self.absolute(attachments + "/blobs"))
       }
       let federation = site.settings.federation.directory
-      if FileManager.default.fileExists(atPath: federation) {
+      if try Self.isThere(federation, isExpected: site.settings.federation.port != nil) {
         try FileManager.default.createSymbolicLink(
           atPath: "\(folder)/\(BackupArchive.federation)", withDestinationPath: Self.absolute(federation))
       }
       return manifest
+    }
+
+    /// - Throws: when the folder is missing, and something of the relay lies in it.
+    private static func isThere(_ folder: String, isExpected: Bool) throws -> Bool {
+      if FileManager.default.fileExists(atPath: folder) { return true }
+      guard isExpected else { return false }
+      throw CommandFailure(
+        "\(absolute(folder)) cannot be found, and the backup would lack it: nothing was written. Run the command in the "
+          + "folder that the relay runs in, and as its user.")
     }
 
     private static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Logging
 import RelayConfiguration
 import RelayCore
 import RelayHTTP
@@ -54,12 +55,17 @@ struct BackupSite {
     return try await body(folder)
   }
 
-  /// Opens the database at `path` with the relay's keys, and closes it.
-  func withStore<Value>(at path: String, _ body: (SQLiteStorage) async throws -> Value) async throws -> Value {
+  /// Opens the database at `path` with the relay's keys.
+  func openStore(_ path: String) throws(StoreError) -> SQLiteStorage {
     let sealer = SecretSealer(current: settings.storage.encryptionKey, former: settings.storage.formerEncryptionKey)
+    return try SQLiteStorage(path: path, sealer: sealer, clock: .system)
+  }
+
+  /// Opens the database at `path`, and closes it.
+  func withStore<Value>(at path: String, _ body: (SQLiteStorage) async throws -> Value) async throws -> Value {
     let store: SQLiteStorage
     do throws(StoreError) {
-      store = try SQLiteStorage(path: path, sealer: sealer, clock: .system)
+      store = try openStore(path)
     } catch {
       throw CommandFailure("The store \(path) cannot be opened: \(error).")
     }
@@ -73,8 +79,9 @@ struct BackupSite {
     }
   }
 
-  /// Makes a database out of a backup that may be served: whole, of a schema that this build knows, and with all
-  /// one-time keys set aside, since some may have been handed out after the backup was made.
+  /// Makes a database out of a backup that may be served: whole, of a schema that this build knows, readable with the
+  /// configured key, and with all one-time keys set aside, since some may have been handed out after the backup was
+  /// made.
   /// - Returns: what was in it.
   func prepare(_ database: String) async throws -> StoreCounts {
     let counts = try await withStore(at: database) { store in
@@ -86,6 +93,8 @@ struct BackupSite {
       guard faults.isEmpty else { throw CommandFailure("The backup's database is damaged: \(faults[0]).") }
       let counts = try await store.counts()
       try await store.migrate { _ in }
+      let quiet = Logger(label: "relay.storage") { _ in SwiftLogNoOpLogHandler() }
+      try await EncryptionKeys(settings.storage, store: store, logger: quiet).checkSecrets()
       let epoch = max(try await store.epoch(), Timestamp.now.millis) + 1
       try await store.setAsideOneTimePreKeys(epoch: epoch, by: .command, behind: .zero)
       guard try await store.counts().oneTimePreKeys == 0 else {

@@ -68,7 +68,8 @@ struct RestoreCommand: AsyncParsableCommand {
     let attachments = try placeAttachments(of: content, site)
     let hasCertificates = try placeCertificates(of: content, site)
     // Last: until here the store is as it was before.
-    let kept = hasStore ? try await keepStore(site) : nil
+    if hasStore { try await settleStore(site) }
+    let kept = try keepStore(site)
     try BackupArchive.sync(database)
     try Self.move(database, to: site.path)
     try BackupArchive.sync(URL(fileURLWithPath: site.path).deletingLastPathComponent().path)
@@ -76,28 +77,40 @@ struct RestoreCommand: AsyncParsableCommand {
       counts: counts, made: manifest.made, keptAs: kept, attachments: attachments, hasCertificates: hasCertificates)
   }
 
-  /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at
-  /// once: a command that is killed leaves the one or the other, and never none.
-  /// - Returns: the second name.
-  private func keepStore(_ site: BackupSite) async throws -> String {
-    do {
-      // With all of its log in the file: the file alone is the store then.
-      try await site.withStore(at: site.path) { try await $0.settle() }
-    } catch StoreError.corrupted {
+  /// Brings all of the store's log into its file: the file alone is the store then. A store that is damaged, as many are
+  /// that a backup is to replace, cannot even be opened.
+  private func settleStore(_ site: BackupSite) async throws {
+    do throws(StoreError) {
+      let store = try site.openStore(site.path)
+      do throws(StoreError) {
+        try await store.settle()
+      } catch {
+        await store.close()
+        throw error
+      }
+      await store.close()
+    } catch .corrupted {
       Output.note("the store that is there is damaged: it is kept as it is")
-    } catch let error as StoreError {
+    } catch {
       throw CommandFailure("Something else uses \(site.path): \(error). Nothing was changed: end it, and try again.")
     }
+  }
+
+  /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at
+  /// once: a command that is killed leaves the one or the other, and never none. A log whose store is gone gets the name
+  /// too: it would be taken for one of the restored store.
+  /// - Returns: the second name; nil when there was nothing.
+  private func keepStore(_ site: BackupSite) throws -> String? {
     let kept = "\(site.path).before-\(Timestamp.now.millis)"
-    for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: site.path + suffix) {
+    let suffixes = ["", "-wal"].filter { FileManager.default.fileExists(atPath: site.path + $0) }
+    for suffix in suffixes {
       guard link(site.path + suffix, kept + suffix) != 0 else { continue }
       // Not every file system has second names.
       try FileManager.default.copyItem(atPath: site.path + suffix, toPath: kept + suffix)
       try BackupArchive.sync(kept + suffix)
     }
-    // A log that is left would be taken for one of the restored store.
     for suffix in ["-wal", "-shm"] { unlink(site.path + suffix) }
-    return kept
+    return suffixes.isEmpty ? nil : kept
   }
 
   /// Blobs have their own names, and are never changed: what is there already stays. - Returns: how many were placed.

@@ -46,6 +46,7 @@ enum PostgresNumbering {
       WHERE (system_identifier, timeline) IS DISTINCT FROM (here.system_identifier, here.timeline);
       IF FOUND THEN
         PERFORM \(leaps);
+        \(notificationLeap);
         UPDATE revisions SET value = greatest(value + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
         WHERE subject = 'listing-generation' AND pg_catalog.current_setting('synchronous_standby_names') = '';
       END IF;
@@ -64,6 +65,7 @@ enum PostgresNumbering {
     BEGIN
       PERFORM FROM store_numbering FOR UPDATE;
       PERFORM \(fragment: leaps);
+      \(fragment: notificationLeap);
     EXCEPTION WHEN insufficient_privilege THEN NULL;
     END $$
     """
@@ -75,6 +77,13 @@ enum PostgresNumbering {
         pg_catalog.nextval('message_sequence') + 4294967296 * (1 + (pg_catalog.random() * 255)::bigint)),
       pg_catalog.setval('outbox_sequence',
         pg_catalog.nextval('outbox_sequence') + 4294967296 * (1 + (pg_catalog.random() * 255)::bigint))
+    """
+
+  /// The numbers of device notifications likewise, which have 18 digits: apps ask for what is behind the last one that
+  /// they have seen.
+  private static let notificationLeap: StaticString = """
+    UPDATE notification_numbers
+      SET last = least(last + 4294967296 * (1 + (pg_catalog.random() * 255)::bigint), 999999999999999999) WHERE last > 0
     """
 
   private static let server = "(\(PostgresLineage.question)) AS server"
