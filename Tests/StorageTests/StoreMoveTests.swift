@@ -144,6 +144,31 @@ import Testing
     }
   }
 
+  @Test func `where the database is gone that a store was moved to, the operator alone can take the move back`()
+    async throws
+  {
+    try await withStores { source, target, move in
+      try await fill(source, rows: 1...5)
+      try await move.begin()
+      try await MoveSource(store: source).markMoved(at: Sample.noon)
+      try await withPostgres(migrated: false) { other, _, _ in
+        let elsewhere = StoreMove(source, named: "here", to: other)
+        for isMade in [false, true] {
+          if isMade { try await other.migrate { _ in } }
+          await #expect(throws: MoveFailure.otherTarget) { try await elsewhere.begin() }
+          await #expect(throws: MoveFailure.otherTarget) { try await elsewhere.cancel() }
+        }
+        guard case .moved = try await source.compatibility() else { throw TestFailure("the source could be served") }
+        try await elsewhere.cancel(isGone: true)
+        guard case .usable = try await source.compatibility() else { throw TestFailure("it was not taken back") }
+      }
+      // The word of the operator does not count where it can be looked.
+      _ = try await move.copy { _ in }
+      _ = try await move.end(at: Sample.noon) { _ in }
+      await #expect(throws: MoveFailure.ended) { try await move.cancel(isGone: true) }
+    }
+  }
+
   @Test func `a database that is in use is left alone`() async throws {
     try await withStores { _, target, move in
       try await target.migrate { _ in }

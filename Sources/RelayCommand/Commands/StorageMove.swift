@@ -21,12 +21,14 @@ extension StorageCommand {
         The database must be new: `createdb relay` is enough. Its URL has a password as a rule: --to-file reads it from a \
         file, so that it stands in no history. Attachments in a folder stay where they are.
 
-        --cancel lets the embedded store serve again, as long as the move has not ended. docs/operating.md says more.
+        --cancel lets the embedded store serve again, as long as the move has not ended. Where the database is gone, \
+        nobody can look whether it had: --gone says that no relay has served it. docs/operating.md says more.
         """)
     @OptionGroup var configuration: ConfigurationOption
     @Option(help: ArgumentHelp("The database: postgres://USER:PASSWORD@HOST/NAME.", valueName: "url")) var to: String?
     @Option(help: ArgumentHelp("A file that holds its URL.", valueName: "file")) var toFile: String?
     @Flag(help: "Take the move back.") var cancel = false
+    @Flag(help: "With --cancel: the database is gone, and no relay has served it.") var gone = false
     @Flag(help: "Print JSON.") var json = false
 
     private struct Result: Encodable {
@@ -46,6 +48,7 @@ extension StorageCommand {
       guard (to == nil) != (toFile == nil) else {
         throw ValidationError("Name the database once: --to URL, or --to-file FILE.")
       }
+      guard cancel || !gone else { throw ValidationError("--gone says something of --cancel alone.") }
     }
 
     func run() async throws {
@@ -101,7 +104,7 @@ extension StorageCommand {
     }
 
     private func takeBack(_ move: StoreMove) async throws(MoveFailure) {
-      try await move.cancel()
+      try await move.cancel(isGone: gone)
       Output.note("The embedded store serves again. Drop the database before the next move, or go on with this one.")
     }
 
@@ -203,6 +206,9 @@ extension MoveFailure {
       "A move from another store was begun into this database (\(name)): go on with that, or use a new database."
     case .ended:
       "The move has ended: set storage.url to the database. There is no way back, since relays may have served it."
+    case .otherTarget:
+      "The embedded store was moved, and this database holds no store: name the one that it was moved to. If that one is "
+        + "gone, and no relay has served it, --cancel --gone lets the embedded store serve again."
     case .source(let reason): "The embedded store cannot be moved: \(reason)."
     case .target(let reason):
       "The database does not take it: \(reason). Run the command again: it goes on where it ended."

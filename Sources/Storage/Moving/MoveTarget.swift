@@ -19,13 +19,18 @@ struct MoveTarget: Sendable {
     try await store.migrate { _ in }
     if try await store.placement().isBegun { return .distributed }
     if let source = try await markedSource() { return .marked(source: source) }
+    return try await isInUse() ? .inUse : .new
+  }
+
+  /// Whether it holds a store that somebody has used. - Precondition: it has its schema.
+  func isInUse() async throws(StoreError) -> Bool {
     let used = try await rows(
       """
       SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM peers) + (SELECT count(*) FROM server_secrets)
         + (SELECT count(*) FROM notification_accounts)
       """)
     var row = used.cursor(row: 0)
-    return try row.bigint() == 0 ? .new : .inUse
+    return try row.bigint() != 0
   }
 
   /// Marks it as one that is not to be served.

@@ -11,6 +11,8 @@ package enum MoveFailure: Error, Sendable, Equatable {
   case otherSource(String)
   /// The source was moved, and the target is no more under way: all is done.
   case ended
+  /// The source was moved, and the target holds no store: it is another database, or was made anew.
+  case otherTarget
   case source(reason: String)
   case target(reason: String)
   /// This build does not know how to move what is there, or the copy differs.
@@ -66,7 +68,7 @@ package struct StoreMove: Sendable {
   package func begin() async throws(MoveFailure) {
     let isMoved = try await fromSource { () throws(StoreError) in try await source.isMarkedMoved() }
     _ = try await fromSource { () throws(StoreError) in try await source.isSealed() }
-    if isMoved, try await onTarget({ () throws(StoreError) in try await markIfThere() }) == nil { throw .ended }
+    if isMoved { try await demandMark() }
     switch try await onTarget({ () throws(StoreError) in try await target.prepare() }) {
     case .new: try await onTarget { () throws(StoreError) in try await target.mark(source: name) }
     case .marked(source: name): return
@@ -103,18 +105,28 @@ package struct StoreMove: Sendable {
   }
 
   /// The source is served again, as long as the target was not.
-  /// - Throws: `.ended` when the target may have been.
-  package func cancel() async throws(MoveFailure) {
+  /// - Parameter isGone: whether the operator says that the database is gone that the store was moved to.
+  /// - Throws: `.ended` when the target may have been served. `.otherTarget`, unless `isGone`.
+  package func cancel(isGone: Bool = false) async throws(MoveFailure) {
     let isMoved = try await fromSource { () throws(StoreError) in try await source.isMarkedMoved() }
     guard isMoved else { return }
-    guard try await onTarget({ () throws(StoreError) in try await markIfThere() }) != nil else { throw .ended }
+    do throws(MoveFailure) {
+      try await demandMark()
+    } catch .otherTarget where isGone {
+      // Nobody can look any more whether it was served.
+    }
     try await fromSource { () throws(StoreError) in try await source.unmark() }
   }
 
-  /// A database without a schema has no mark.
-  private func markIfThere() async throws(StoreError) -> String? {
-    guard try await target.store.migrations().contains(where: { $0.applied != nil }) else { return nil }
-    return try await target.markedSource()
+  /// - Throws: `.ended` and `.otherTarget` where no move into the target is under way.
+  private func demandMark() async throws(MoveFailure) {
+    let failure = try await onTarget { () throws(StoreError) -> MoveFailure? in
+      // A database without a schema has no mark.
+      guard try await target.store.migrations().contains(where: { $0.applied != nil }) else { return .otherTarget }
+      guard try await target.markedSource() == nil else { return nil }
+      return try await target.isInUse() ? .ended : .otherTarget
+    }
+    if let failure { throw failure }
   }
 
   private func plans() async throws(MoveFailure) -> [MovePlan] {
