@@ -43,6 +43,24 @@ import Testing
     #expect(window.pageDelivered(found: 0, sent: 0, isWritable: true) == .rest)
   }
 
+  /// Its device is woken by push once its connection has ended.
+  @Test mutating func `a client is owed what it has not answered, also when that is set aside`() {
+    #expect(deliver(1) == .rest)
+    #expect(window.isOwed)
+    _ = window.timePassed(now: start + Self.small.patience)
+    #expect(window.isOwed)
+    #expect(window.acknowledged(1).removal != nil)
+    #expect(!window.isOwed)
+    #expect(deliver(2) == .rest)
+    _ = window.refused(2)
+    #expect(!window.isOwed, "it has answered")
+    _ = window.woken()
+    _ = window.readBegan()
+    #expect(window.isOwed, "nobody knows yet")
+    _ = window.pageDelivered(found: 0, sent: 0, isWritable: true)
+    #expect(!window.isOwed)
+  }
+
   @Test mutating func `a full page is read on, a shorter one is the end`() {
     #expect(deliver(1, 2, 3) == .read)
     #expect(window.readBegan() == DeliveryWindow.Read(held: [10, 20, 30], limit: 1))

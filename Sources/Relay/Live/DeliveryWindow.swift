@@ -81,6 +81,8 @@ struct DeliveryWindow: Sendable {
     let delivery: Delivery
     let since: ContinuousClock.Instant
     var state = State.unacknowledged
+    /// Whether it was set aside because the client has not answered.
+    var isUnanswered = false
   }
 
   private let bounds: Bounds
@@ -129,8 +131,11 @@ struct DeliveryWindow: Sendable {
   /// otherwise.
   var retryDelay: Duration? { isImpatient && isBehind && unacknowledgedCount > 0 ? bounds.shortPatience : nil }
 
-  /// Whether something waits that the client has not had, or not answered.
-  var isOwed: Bool { isBehind || !fresh.isEmpty || unacknowledgedCount > 0 }
+  /// Whether something waits, or may wait, that the client has not had, or not answered.
+  var isOwed: Bool {
+    if case .underWay = page { return true }
+    return isBehind || !fresh.isEmpty || unacknowledgedCount > 0 || held.contains(where: \.isUnanswered)
+  }
 
   // MARK: Reading
 
@@ -309,6 +314,7 @@ struct DeliveryWindow: Sendable {
     let latest = now - (isImpatient ? bounds.shortPatience : bounds.patience)
     for index in held.indices where held[index].state == .unacknowledged && held[index].since <= latest {
       change(index, to: .setAside)
+      held[index].isUnanswered = true
       unanswered.count += 1
       unanswered.bytes += held[index].delivery.byteCount
     }
@@ -355,6 +361,7 @@ struct DeliveryWindow: Sendable {
   private mutating func change(_ index: Int, to state: Held.State) {
     if held[index].state == .unacknowledged { count(held[index].delivery, by: -1) }
     held[index].state = state
+    held[index].isUnanswered = false
   }
 
   private mutating func count(_ delivery: Delivery, by sign: Int) {

@@ -166,7 +166,13 @@ final class DeviceSession: SocketSession, LiveSession, @unchecked Sendable {
   func timePassed(now: ContinuousClock.Instant) { tell { $0.timePassed(now: now) } }
 
   private func tell(_ event: (inout DeliveryWindow) -> DeliveryWindow.Action) {
-    follow(state.withLock { event(&$0.window) })
+    let (action, isHeldUp) = state.withLock { state in
+      let action = event(&state.window)
+      return (action, action == .rest && state.window.retryDelay != nil)
+    }
+    follow(action)
+    // A client that answers nothing stands in its own way: what waits is delivered in a moment.
+    if isHeldUp { eventLoop.execute { self.look() } }
   }
 
   private func follow(_ action: DeliveryWindow.Action) {

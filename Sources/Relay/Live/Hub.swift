@@ -184,9 +184,10 @@ package final class Hub: MailboxWatch {
   func tellAgain() async {
     var left: [DeviceAddress] = []
     while let devices = untold.take(Self.wakeUpsPerCall) {
-      let unknown = await presence.wake(devices).unknown
-      left += unknown
-      if unknown.count == devices.count { break }
+      let outcome = await presence.wake(devices)
+      if !outcome.absent.isEmpty { notifier?.absent(outcome.absent, isCertain: true) }
+      left += outcome.unknown
+      if outcome.unknown.count == devices.count { break }
     }
     untold.putBack(left)
   }

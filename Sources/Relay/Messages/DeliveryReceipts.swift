@@ -33,6 +33,8 @@ package final class DeliveryReceipts: Sendable {
   func remove(_ acknowledged: [Acknowledged]) async throws(StoreError) -> Set<MailboxPlace> {
     var prepared: [PreparedReceipt?] = []
     defer { intake.settle(prepared.compactMap(\.self)) }
+    // Else each sender that is not remembered would be read by itself, one after the other.
+    if acknowledged.count > 1 { await intake.expect(acknowledged.compactMap(\.receipt)) }
     for message in acknowledged { prepared.append(try await prepare(message.receipt)) }
     let removed = try await store.remove(
       zip(acknowledged, prepared).map { MailboxRemoval($0.place, receipt: $1?.due) })

@@ -80,6 +80,11 @@ package struct LocalIntake: Intake {
     try await queueReceipts(Self.receipts(for: timestamp, mark: mark, to: account, from: origin, at: now))
   }
 
+  /// Reads the accounts that many receipts are for in one statement, where they are not remembered.
+  func expect(_ receipts: [DeliveryReceipt]) async {
+    _ = await accounts.accounts(Set(receipts.lazy.filter { $0.relay == nil }.map(\.destination)))
+  }
+
   /// The receipt for an account of this relay, as the removal of its message stores it: one for every device that can
   /// be reached and whose mailbox has room. The room is taken: `settle` follows.
   /// - Returns: nil when the account is gone: then nobody is told.

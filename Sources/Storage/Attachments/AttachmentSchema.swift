@@ -16,6 +16,8 @@ enum AttachmentSchema {
     )
     """,
     "CREATE INDEX attachments_by_expiry ON attachments (expires)",
+    // An account that is deleted looks for its own.
+    "CREATE INDEX attachments_by_account ON attachments (account)",
     // The sum of an account's charges: a quota is compared with one row, however many attachments there are.
     """
     CREATE TABLE attachment_charges (
