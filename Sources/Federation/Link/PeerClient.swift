@@ -17,7 +17,7 @@ package struct PeerLimits: Sendable {
   package var requestsMax = 256
   /// How often a peer that does not answer is probed, on the average.
   package var probeInterval = Duration.seconds(3)
-  /// The least time from one probe that does not wait to the next of the same peer.
+  /// The least time from one probe that does not wait, for a refusal of the same peer, to the next.
   package var hastenedInterval = Duration.seconds(30)
   /// Shorter than a request may take: a probe that hangs keeps the next one from finding the peer.
   package var probeTimeout = Duration.seconds(4)

@@ -33,7 +33,7 @@ final class PeerLink: Sendable {
     var isProbed = false
     /// Whether its next probe does not wait.
     var isProbedAtOnce = false
-    /// When a probe was last made at once since the peer was found away; nil before.
+    /// When a refusal was last followed by a probe at once; nil before.
     var hastened: ContinuousClock.Instant?
     /// Whether other processes have yet to be told of the breaker's state.
     var isUntold = false

@@ -53,10 +53,11 @@ extension PeerTransport {
       link.disconnect()?.retire(within: limits.retirement)
       let isToProbe = link.state.withLock { state in
         defer { state.isProbed = true }
-        // A fault that another process found may not hold here. A refusal may have been about one request only. A peer
-        // that refuses requests and answers probes would else be lost and found as fast as it answers.
-        let isHastened = state.hastened.map { $0 + limits.hastenedInterval <= .now } ?? true
-        if isHastened, !isOurs || fault == .refused {
+        // A fault that another process found may not hold here.
+        if !isOurs { state.isProbedAtOnce = true }
+        // A refusal may have been about one request only. A peer that refuses requests and answers probes would be lost
+        // and found as fast as it answers, if it were always probed at once.
+        if isOurs, fault == .refused, state.hastened.map({ $0 + limits.hastenedInterval <= .now }) ?? true {
           state.isProbedAtOnce = true
           state.hastened = .now
         }
