@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import NIOCore
 import RelayCore
@@ -175,6 +176,8 @@ import Testing
         }
         await socket.close()
       }
+      // While the authorizer is asked, the listener only notices it.
+      try await eventually("the listener has seen both go") { try Self.openConnections(at: site.port) == 0 }
       site.authorizer.release()
       // Both answers of the authorizer came to nothing.
       let socket = try await site.open()
@@ -182,6 +185,15 @@ import Testing
       #expect(try await socket.frame().text == "alive")
       #expect(site.authorizer.opened == 1 && site.sockets.openCount == 1)
       await socket.close()
+    }
+  }
+
+  /// Connections that a listener of this machine has not ended: established ones, and those whose client has gone.
+  private static func openConnections(at port: Int) throws -> Int {
+    let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+    return table.split(separator: "\n").dropFirst().count { line in
+      let fields = line.split(separator: " ")
+      return fields.count > 3 && fields[1].hasSuffix(String(format: ":%04X", port)) && ["01", "08"].contains(fields[3])
     }
   }
 
