@@ -21,6 +21,9 @@ package final class HandOverLedger: Sendable {
     let finish: @Sendable (Bool) -> Void
   }
 
+  /// Whether the store has left the last notes without an answer.
+  private final class Silence: Sendable { let isOn = Atomic(false) }
+
   private let store: any HandOverStore
   private let clock: WallClock
   private let notes: Batcher<Note>
@@ -41,10 +44,11 @@ package final class HandOverLedger: Sendable {
   ) {
     self.store = store
     self.clock = clock
-    let patience = SharedCountdown(of: Self.patience)
+    let (patience, silence) = (SharedCountdown(of: Self.patience), Silence())
     notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
       // Behind a store that does not answer they have waited long enough. Those that came first stand first.
-      let late = notes.prefix { $0.came + Self.patience < .now }
+      let isSilent = silence.isOn.load(ordering: .relaxed)
+      let late = notes.prefix { isSilent && $0.came + Self.patience < .now }
       for note in late { note.finish(false) }
       let notes = notes.dropFirst(late.count)
       guard !notes.isEmpty else { return }
@@ -56,6 +60,7 @@ package final class HandOverLedger: Sendable {
         patience.end(ticket)
       }
       let isNoted = await outcome.value() ?? false
+      silence.isOn.store(!isNoted, ordering: .relaxed)
       for note in notes { note.finish(isNoted) }
     }
     code = HMAC(key: SymmetricKey(data: key.bytes))
