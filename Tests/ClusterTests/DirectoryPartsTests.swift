@@ -105,7 +105,7 @@ import Testing
     // The second part has two processes, of which one runs at first.
     let authority = try TestAuthority()
     try await PartsSite.with([1, 2, 3, 4, 2], of: 4, running: 4, trusting: authority) { site in
-      // Whoever could speak HTTP/2 is answered too.
+      // A caller that could speak HTTP/2 is answered too.
       let stranger = try await RawSocket.connect(
         to: site.port(0), trusting: authority, protocols: ["h2", "http/1.1"])
       try await stranger.send(Array("GET /v1/directory-part HTTP/1.1\r\nHost: part\r\n\r\n".utf8))

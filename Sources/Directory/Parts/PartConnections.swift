@@ -22,7 +22,7 @@ final class PartConnections: Sendable {
   /// Addresses of one name that are tried.
   private static let triesMax = 4
 
-  /// Where a process is found, and how certificates are looked at; nil: it is asked in clear.
+  /// The addresses of a process, and the context of TLS; nil: it is asked in clear.
   private struct Way: Sendable {
     let places: [SocketAddress]
     let secure: NIOSSLContext?
@@ -141,7 +141,7 @@ final class PartConnections: Sendable {
   }
 }
 
-/// What certificates are looked at with: made when it is first needed.
+/// The context of TLS for all connections: made when it is first needed.
 private final class SecureContext: Sendable {
   private let configuration: TLSConfiguration
   private let made = Mutex<NIOSSLContext?>(nil)

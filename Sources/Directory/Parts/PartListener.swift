@@ -84,7 +84,7 @@ package struct PartListener: Service {
       }
   }
 
-  /// What is asked for has a short head, and so has everything that is refused.
+  /// The codec, with narrow bounds: heads of those who ask are short.
   private static var decoder: ByteToMessageHandler<HTTPRequestDecoder> {
     var limits = NIOHTTPDecoderLimitConfiguration()
     (limits.maxHeaderFieldSize, limits.maxHeaderListSize, limits.maxHeaderFieldCount) = (4096, 8192, 32)

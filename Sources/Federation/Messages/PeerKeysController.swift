@@ -10,7 +10,7 @@ struct PeerKeysController: Sendable {
   let dispenser: any PreKeyDispenser
   let budget: PeerBudget
   private let failures = FailedRequests()
-  /// Of batches. Each reads accounts side by side, and PostgreSQL is asked for 10,000 things at a time.
+  /// The turns of batches. A batch reads its accounts side by side, and PostgreSQL takes 10,000 questions at a time.
   private let turns = PeerTurns(perPeer: 32, all: 64, retryAfter: .seconds(1))
 
   init(dispenser: any PreKeyDispenser, budget: PeerBudget) {

@@ -92,7 +92,7 @@ package final class AccountCache: Sendable {
     let account = try await read()
     state.withLock { state in
       guard state.forgotten.isCurrent(number, readSince: begun) else {
-        // What was read may be old by now, and so may what was read before it.
+        // The account may be old by now, and so may the entry before it.
         _ = state.entries.removeValue(forKey: number)
         return
       }

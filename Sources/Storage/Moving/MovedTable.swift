@@ -76,7 +76,7 @@ struct MovedTable: Sendable {
   static let left: Set<String> = [
     "relay_schema", "sqlite_sequence", "leases", "contact_counts", "directory_changes", "oblivious_outputs",
     "oblivious_progress", "wake_sweeps",
-    // Of a relay that was killed while it tried whether it may write, and of an operator's ANALYZE.
+    // The first is left by a relay that was killed while it tried to write; the others by an operator's ANALYZE.
     "relay_room", "sqlite_stat1", "sqlite_stat4",
   ]
   /// Tables of the target that are filled otherwise.

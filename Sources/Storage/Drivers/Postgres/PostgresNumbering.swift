@@ -5,8 +5,8 @@
 /// acknowledgement would remove it unread. So where another history goes on, or another cluster, both sequences leap
 /// ahead before anything is written there.
 ///
-/// Where no standby was waited for, registrations may be lost too, whose places in the feeds of the directory are given
-/// again: processes and peers then read it anew, as of another generation.
+/// An asynchronous standby may lack registrations too, and gives their places in the directory's feeds again. Processes
+/// and peers then read the directory anew, as of another generation.
 ///
 /// `store_numbering` has one row: the server whose numbers the store gives. Whoever lets them leap locks it first: two
 /// at once could set a sequence back.
