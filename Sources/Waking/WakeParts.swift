@@ -60,7 +60,12 @@ extension PushLaneLimits {
     }
     // A push service that answers slowly leaves most to the others.
     limits.destinationWorkersMax = provider == .webPush ? limits.workersMax / 4 : limits.workersMax
-    if provider == .webPush { limits.destinationHeldMax = limits.heldMax / 2 }
+    if provider == .webPush {
+      limits.destinationHeldMax = limits.heldMax / 2
+      // Devices name their push services. Silent ones leave room to those that answer, whatever their number.
+      limits.unprovenHeldMax = limits.heldMax / 2
+      limits.unprovenWorkersMax = limits.workersMax / 2
+    }
     return limits
   }
 }

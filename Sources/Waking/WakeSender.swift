@@ -207,8 +207,9 @@ struct WakeSender: Sendable {
     if reason == .halted {
       let newest = try await parts.store.wakeHistory(of: sent.job.device).first
       let isKnown = newest?.answer == reason.word && newest?.isTest == sent.job.isTest
-      let wait = WakeDisposal.putOff(max(asked ?? .zero, .seconds(1)), counts: false)
-      return settlement(sent, wait, .putOff, reason, isRecorded: !isKnown)
+      let age = Duration.milliseconds(sent.job.claimed.millis - sent.job.requested.millis)
+      let wait = settings.backOff.waitWhileHalted(of: sent.provider, asked: asked, age: age)
+      return settlement(sent, .putOff(wait, counts: false), .putOff, reason, isRecorded: !isKnown)
     }
     let wait = settings.backOff.wait(after: sent.job.attempt, asked: asked, spread: Double.random(in: 0...1))
     return settlement(sent, .putOff(wait), .putOff, reason)

@@ -1,4 +1,4 @@
-import RelayCore
+package import RelayCore
 
 /// How this relay wakes its own devices (docs/waking.md).
 package struct WakingSettings: Sendable {
@@ -38,6 +38,7 @@ package struct WakingSettings: Sendable {
 package struct WakeBackOff: Sendable {
   package var first = Duration.seconds(5)
   package var max = Duration.seconds(300)
+  package var haltedMax = Duration.seconds(30)
   package init() {}
 
   /// - Parameters:
@@ -48,5 +49,16 @@ package struct WakeBackOff: Sendable {
     let doublings = Swift.min(Swift.max(attempt - 1, 0), 16)
     let wait = Swift.min(first * (1 << doublings), max)
     return Swift.max(wait * (0.8 + 0.4 * spread), asked ?? .zero)
+  }
+
+  /// The wait of a push that the lane kept back for a service in trouble. Of other providers one job at a time is
+  /// claimed then. Jobs of WebPush are all claimed, and come back rarer the longer they have waited: devices of a
+  /// service that is down would else be claimed again and again.
+  /// - Parameters:
+  ///   - asked: until the lane lets one through.
+  ///   - age: of the wish to wake the device.
+  package func waitWhileHalted(of provider: WakeProvider, asked: Duration?, age: Duration) -> Duration {
+    let least = Swift.max(asked ?? .zero, .seconds(1))
+    return provider == .webPush ? Swift.max(least, Swift.min(age / 2, haltedMax)) : least
   }
 }

@@ -81,4 +81,37 @@ import Testing
       #expect(message["content"]?.object?["formatted_body"] == nil)
     }
   }
+
+  /// FCM refuses more, and the homeserver would repeat that for a day.
+  @Test(arguments: [(3, 1024), (5, 512), (12, 256), (40, 0), (400, 0)])
+  func `FCM's data fits, however much content an event has`(texts: Int, kept: Int) throws {
+    var notification = PushNotification()
+    (notification.eventID, notification.roomID, notification.type) = ("$e", "!r:x", "m.room.message")
+    notification.content = JSONObject(
+      uniqueKeysWithValues: (0..<texts).map {
+        (JSONName("long.name.of.a.member.\($0)"), .text(String(repeating: "é", count: 2000)))
+      })
+    let data = try #require(try Self.data(notification, NotifiedDevice(appID: "a", pushKey: "k")))
+    #expect(data.reduce(0) { $0 + $1.key.text.utf8.count + ($1.value.text?.utf8.count ?? 0) } <= 4096)
+    #expect(data["event_id"] == .text("$e") && data["room_id"] == .text("!r:x"))
+    let content = data.filter { $0.key.text.hasPrefix("content_") }.values.compactMap { $0.text?.utf8.count }
+    #expect(content.count == (kept == 0 ? 0 : texts))
+    #expect(content.allSatisfy { (kept - 1...kept).contains($0) })
+  }
+
+  @Test func `a default payload that FCM would refuse is no push`() throws {
+    var notification = PushNotification()
+    notification.eventID = "$e"
+    let texts = JSONObject(
+      uniqueKeysWithValues: (0..<20).map { (JSONName("k\($0)"), .text(String(repeating: "x", count: 250))) })
+    let device = NotifiedDevice(appID: "a", pushKey: "k", data: ["default_payload": .object(texts)])
+    #expect(FCMMessage(notification, device: device, options: [:], sendsCounts: true) == .tooLarge)
+  }
+
+  private static func data(_ notification: PushNotification, _ device: NotifiedDevice) throws -> JSONObject? {
+    guard case .send(let body) = FCMMessage(notification, device: device, options: [:], sendsCounts: true) else {
+      return nil
+    }
+    return try JSONValue(parsing: body).object?["message"]?.object?["data"]?.object
+  }
 }

@@ -61,8 +61,11 @@ import Testing
 
   @Test func `only the provider's own failures count against it`() {
     let rows: [(PushOutcome, PushBreaker.Verdict)] = [
-      (.delivered(id: nil), .answered), (.dead(PushReason(.target, "x")), .answered),
-      (.refused(PushReason(.message, "x")), .answered), (.temporary(PushReason(.quota, "x")), .answered),
+      (.delivered(id: nil), .answered), (.dead(PushReason(.target, provider: "x", status: 410)), .answered),
+      (.refused(PushReason(.message, provider: "x", status: 400)), .answered),
+      (.temporary(PushReason(.quota, provider: "x", status: 429)), .answered),
+      // Refused here.
+      (.dead(PushReason(.target, "x")), .nothing), (.refused(PushReason(.message, "x")), .nothing),
       (.refused(PushReason(.credentials, "x")), .credentialsRefused),
       (.temporary(PushReason(.credentials, "x")), .credentialsRefused), (.temporary(PushReason(.server, "x")), .failed),
       (.temporary(.unreachable), .failed), (.temporary(.lost), .failed), (.temporary(.cancelled), .nothing),

@@ -58,6 +58,17 @@ import Testing
     #expect(backOff.wait(after: 1, asked: .seconds(1), spread: 0) == .seconds(4))
   }
 
+  @Test func `what a breaker keeps back comes again the rarer the longer it waits, where services are many`() {
+    let backOff = WakeBackOff()
+    let rows: [(WakeProvider, Duration?, Int, Int)] = [
+      (.apns, .seconds(7), 600, 7), (.fcm, nil, 600, 1), (.webPush, nil, 0, 1), (.webPush, .seconds(7), 4, 7),
+      (.webPush, .seconds(2), 20, 10), (.webPush, .seconds(2), 600, 30), (.webPush, nil, -5, 1),
+    ]
+    for (provider, asked, age, wait) in rows {
+      #expect(backOff.waitWhileHalted(of: provider, asked: asked, age: .seconds(age)) == .seconds(wait))
+    }
+  }
+
   @Test func `every fault has words and a remedy`() {
     for fault in WakeFault.allCases {
       #expect(!fault.text.isEmpty && fault.remedy.hasSuffix(".") || fault.remedy.hasSuffix("?"))

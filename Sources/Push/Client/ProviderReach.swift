@@ -13,11 +13,14 @@ package enum ProviderReach {
   /// - Returns: nil when the server was reached, else what went wrong; within `limit`, or soon after it.
   package static func fault(at server: String, trust: String?, within limit: Duration) async -> String? {
     guard let url = URLComponents(string: server), let host = url.host, !host.isEmpty else { return "no address" }
+    // NIO ends the process for others.
+    let port = url.port ?? 443
+    guard (1...65_535).contains(port) else { return "there is no port \(port)" }
     // The address without its brackets.
     let name = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     do {
       let context = try context(trust)
-      try await connect(name, url.port ?? 443, context, TimeAmount(limit))
+      try await connect(name, port, context, TimeAmount(limit))
       return nil
     } catch let error as PushCredentialError {
       return error.description

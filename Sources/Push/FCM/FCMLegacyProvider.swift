@@ -49,7 +49,7 @@ enum FCMLegacyAnswer {
     case 200:
       // Anything but a list of as many results as there are tokens says nothing of them.
       guard let body = answer.body, let results = try? read(body.readableBytesUInt8Span.bytes), results.count == count
-      else { return .refused(PushReason(.message, "unreadable")) }
+      else { return .refused(PushReason(.message, provider: "unreadable", status: answer.status)) }
       return count == 1 ? results[0] : .several(results)
     case 404: return .dead(reason(.target))
     case 401, 403: return .refused(reason(.credentials))

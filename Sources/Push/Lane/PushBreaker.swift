@@ -96,10 +96,12 @@ extension PushBreaker.Verdict {
   /// - Parameter isRushed: whether so little time was given that its end says nothing.
   package init(_ outcome: PushOutcome, isRushed: Bool) {
     switch outcome {
-    case .delivered, .dead, .several: self = .answered
+    case .delivered, .several: self = .answered
+    // Refused here, a message tells nothing of the service.
+    case .dead(let reason, _): self = reason.status == nil ? .nothing : .answered
     case .refused(let reason), .temporary(let reason, _):
       switch reason.kind {
-      case .target, .message, .quota: self = .answered
+      case .target, .message, .quota: self = reason.status == nil ? .nothing : .answered
       case .credentials: self = .credentialsRefused
       case .server, .transport:
         let saysNothing = Self.harmless.contains(reason) || isRushed && Self.untimely.contains(reason)

@@ -32,6 +32,10 @@ package struct PushLaneLimits: Sendable {
   package var heldMax = 10_000
   /// Messages to one destination: one that does not answer leaves room to the others. nil is all.
   package var destinationHeldMax: Int?
+  /// Requests to all destinations together that have not answered of late (`PushDestination.isProven`). nil is all.
+  package var unprovenWorkersMax: Int?
+  /// Messages to them. nil is all.
+  package var unprovenHeldMax: Int?
   package var heldBytesMax = 64 << 20
   /// A provider that has not answered by then does not.
   package var attemptTimeout = Duration.seconds(10)
@@ -75,13 +79,14 @@ package final class PushLane: Service, Sendable {
     var turns: PushTurns
     var waiting: [PushTurns.Ticket: Waiter<Void>] = [:]
     var lastTicket: PushTurns.Ticket = 0
-    var breakers = PushBreakers(max: PushLane.breakersMax)
+    var breakers = PushBreakers(max: PushLane.destinationsMax)
+    var proven = ProvenDestinations(max: PushLane.destinationsMax)
   }
 
   /// Counted for a message beside its payload.
   private static let messageBytes = 1024
-  /// Breakers for destinations: push services that strangers may name.
-  private static let breakersMax = 1024
+  /// Destinations of which something is remembered: push services that strangers may name.
+  private static let destinationsMax = 1024
 
   package let name: PushLaneName
   private let provider: any PushProvider
@@ -125,9 +130,8 @@ package final class PushLane: Service, Sendable {
   /// is worth knowing.
   package func send(_ message: PushMessage, deadline: ContinuousClock.Instant) async -> PushOutcome {
     let bytes = message.payload.bytes.count + Self.messageBytes
-    let destination = provider.destination(of: message.target)
     let outcome: PushOutcome
-    if admit(bytes, for: destination) {
+    if let destination = admit(bytes, for: provider.destination(of: message.target)) {
       outcome = await carry(message, to: destination, deadline: deadline)
       dismiss(bytes, for: destination)
     } else {
@@ -153,7 +157,7 @@ package final class PushLane: Service, Sendable {
   // MARK: One message
 
   private func carry(
-    _ message: PushMessage, to destination: String, deadline: ContinuousClock.Instant
+    _ message: PushMessage, to destination: PushDestination, deadline: ContinuousClock.Instant
   ) async -> PushOutcome {
     let expiry = message.expires.map { time.now() + .milliseconds($0.millis - clock.now().millis) }
     let end = min(deadline, expiry ?? deadline)
@@ -163,7 +167,7 @@ package final class PushLane: Service, Sendable {
       if let expires = message.expires, clock.now() >= expires { return last ?? .refused(.expired) }
       if Task.isCancelled { return last ?? .temporary(.cancelled) }
       guard time.now() < end else { return last ?? .temporary(.deadline) }
-      if let halted = halted(destination) { return last ?? halted }
+      if let halted = halted(destination.name) { return last ?? halted }
       let entered = time.now()
       observe?(.queued)
       guard await turn(for: destination, until: end) else {
@@ -171,13 +175,13 @@ package final class PushLane: Service, Sendable {
         return last ?? .temporary(Task.isCancelled ? .cancelled : .deadline)
       }
       // The breaker may have opened meanwhile.
-      if let halted = admission(destination) {
+      if let halted = admission(destination.name) {
         observe?(.left)
         leave(destination)
         return last ?? halted
       }
       observe?(.started(waited: time.now() - entered))
-      let outcome = await attempt(message, at: destination, until: end)
+      let outcome = await attempt(message, at: destination.name, until: end)
       leave(destination)
       tries += 1
       last = outcome
@@ -225,6 +229,7 @@ package final class PushLane: Service, Sendable {
   private func settle(_ verdict: PushBreaker.Verdict, _ destination: String, _ outcome: PushOutcome) {
     let now = time.now()
     let (change, open) = state.withLock { state -> (PushBreaker.Change, Int) in
+      state.proven.ended(verdict, destination, now: now)
       let change = state.breakers.ended(verdict, destination, now: now)
       return (change, change == .none ? 0 : state.breakers.openCount)
     }
@@ -251,16 +256,19 @@ package final class PushLane: Service, Sendable {
 
   // MARK: Turns
 
-  private func admit(_ bytes: Int, for destination: String) -> Bool {
-    let (isIn, held) = state.withLock { state in
+  /// - Returns: nil where there is no room.
+  private func admit(_ bytes: Int, for name: String) -> PushDestination? {
+    let now = time.now()
+    let (admitted, held) = state.withLock { state in
+      let destination = state.proven.destination(name, now: now)
       let isIn = state.turns.admit(bytes: bytes, for: destination)
-      return (isIn, state.turns.held)
+      return (isIn ? destination : nil, state.turns.held)
     }
     metrics.show(held: held)
-    return isIn
+    return admitted
   }
 
-  private func dismiss(_ bytes: Int, for destination: String) {
+  private func dismiss(_ bytes: Int, for destination: PushDestination) {
     let held = state.withLock { state in
       state.turns.dismiss(bytes: bytes, for: destination)
       return state.turns.held
@@ -269,7 +277,7 @@ package final class PushLane: Service, Sendable {
   }
 
   /// Waits for a worker. - Returns: false when the deadline or the task's cancellation came first.
-  private func turn(for destination: String, until deadline: ContinuousClock.Instant) async -> Bool {
+  private func turn(for destination: PushDestination, until deadline: ContinuousClock.Instant) async -> Bool {
     let ticket = state.withLock { state in
       state.lastTicket += 1
       return state.lastTicket
@@ -293,10 +301,10 @@ package final class PushLane: Service, Sendable {
     return false
   }
 
-  private func leave(_ destination: String) {
+  private func leave(_ destination: PushDestination) {
     let next = state.withLock { state in
-      state.turns.leave(destination).flatMap { state.waiting.removeValue(forKey: $0) }
+      state.turns.leave(destination).compactMap { state.waiting.removeValue(forKey: $0) }
     }
-    next?.end(with: ())
+    for waiter in next { waiter.end(with: ()) }
   }
 }

@@ -6,13 +6,16 @@ package enum FCMMessage: Sendable, Equatable {
   case send([UInt8])
   case nothing
   case unusableDefault
+  /// The device's default payload alone is more than the service takes.
+  case tooLarge
 
   /// - Parameter options: the app's `fcm_options`, the base of the message; its `android` is an object where it has
   ///   one.
   package init(_ notification: PushNotification, device: NotifiedDevice, options: JSONObject, sendsCounts: Bool) {
-    switch FCMData(notification, device: device, sendsCounts: sendsCounts, .flat) {
+    switch FCMData(notification, device: device, sendsCounts: sendsCounts, fittedTo: Self.room(beside: options)) {
     case .unusableDefault: self = .unusableDefault
     case .nothing: self = .nothing
+    case .data(let data) where data.textBytes > Self.room(beside: options): self = .tooLarge
     case .data(let data):
       var message = options
       message["data"] = .object(data)
@@ -22,6 +25,12 @@ package enum FCMMessage: Sendable, Equatable {
       message["token"] = .text(device.pushKey)
       self = .send(JSONValue.object(["message": .object(message)]).bytes(.compact))
     }
+  }
+
+  /// The bytes that the service leaves to `data`: a notification that all messages show counts too.
+  private static func room(beside options: JSONObject) -> Int {
+    let shown = options["notification"].map { $0.bytes(.compact).count } ?? 0
+    return max(FCMText.messageBytesMax - shown, FCMText.bytesMax)
   }
 }
 
@@ -42,7 +51,26 @@ enum FCMData: Sendable, Equatable {
     case nested
   }
 
-  init(_ notification: PushNotification, device: NotifiedDevice, sendsCounts: Bool, _ dialect: Dialect) {
+  /// The data of the flat dialect, with the event's texts cut further where it has more than `bytesMax` bytes, and at
+  /// last without the event's content. The service refuses a message that is too large, and anybody who may send an
+  /// event decides how much content it has: the homeserver would repeat it for a day, and hold all later ones behind it.
+  ///
+  /// It is larger where nothing helps: what the device itself has asked for is not cut.
+  init(_ notification: PushNotification, device: NotifiedDevice, sendsCounts: Bool, fittedTo bytesMax: Int) {
+    var bare = notification
+    bare.content = nil
+    let tries = [(notification, FCMText.bytesMax), (notification, 512), (notification, 256), (bare, 256)]
+    self = .nothing
+    for (notification, textMax) in tries {
+      self = FCMData(notification, device: device, sendsCounts: sendsCounts, .flat, textBytesMax: textMax)
+      guard case .data(let data) = self, data.textBytes > bytesMax else { return }
+    }
+  }
+
+  init(
+    _ notification: PushNotification, device: NotifiedDevice, sendsCounts: Bool, _ dialect: Dialect,
+    textBytesMax: Int = FCMText.bytesMax
+  ) {
     var data: JSONObject = [:]
     switch device.defaultPayload {
     case .unusable:
@@ -58,23 +86,25 @@ enum FCMData: Sendable, Equatable {
     }
     for (name, text) in notification.textsForFCM {
       guard let text else { continue }
-      data[name] = .text(FCMText.shortened(text))
+      data[name] = .text(FCMText.shortened(text, bytesMax: textBytesMax))
     }
-    if let content = notification.content { Self.set(content, in: &data, dialect) }
+    if let content = notification.content { Self.set(content, in: &data, dialect, textBytesMax) }
     data["prio"] = .text(notification.fcmPriority)
     if let unread = counts.unread { data["unread"] = Self.count(unread, dialect) }
     if let missed = counts.missedCalls { data["missed_calls"] = Self.count(missed, dialect) }
     self = .data(data)
   }
 
-  private static func set(_ content: JSONObject, in data: inout JSONObject, _ dialect: Dialect) {
+  private static func set(
+    _ content: JSONObject, in data: inout JSONObject, _ dialect: Dialect, _ textBytesMax: Int
+  ) {
     switch dialect {
     case .nested: data["content"] = .object(content)
     case .flat:
       data["content"] = nil
       // FCM takes texts alone: members of other types are lost.
       for case (let name, .text(let text)) in content {
-        data[JSONName("content_" + name.text)] = .text(FCMText.shortened(text))
+        data[JSONName("content_" + name.text)] = .text(FCMText.shortened(text, bytesMax: textBytesMax))
       }
     }
   }
@@ -108,9 +138,18 @@ extension JSONValue {
   }
 }
 
+extension JSONObject {
+  /// Of names and texts.
+  fileprivate var textBytes: Int {
+    reduce(0) { $0 + $1.key.text.utf8.count + ($1.value.text?.utf8.count ?? 0) }
+  }
+}
+
 /// Shortening of FCM's texts (reference 5.4).
 package enum FCMText {
   package static let bytesMax = 1024
+  /// FCM's "message payload" of data messages, in bytes.
+  package static let messageBytesMax = 4096
 
   /// `text`, or, where it has more than `bytesMax` bytes of UTF-8, its longest beginning with which `…` has that many.
   package static func shortened(_ text: String, bytesMax: Int = bytesMax) -> String {

@@ -44,6 +44,9 @@ extension PushApp {
       limits.workersMax *= Self.servicesMax
       // A service that answers slowly fills half of the lane; behind that its pushes fail at once.
       limits.destinationHeldMax = max(1, inflightMax / 2)
+      // And so do all together that have not answered of late, whatever their number: anybody may name them.
+      limits.unprovenWorkersMax = max(1, limits.workersMax / 2)
+      limits.unprovenHeldMax = limits.destinationHeldMax
     }
     return limits
   }

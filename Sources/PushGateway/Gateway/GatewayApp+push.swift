@@ -45,6 +45,7 @@ extension GatewayApp {
     switch message {
     case .nothing: return .served
     case .unusableDefault: return .rejected(.unusableDefault)
+    case .tooLarge: return .dropped(.hopelesslyLarge)
     case .send(let bytes):
       let message = PushMessage(
         to: .fcm(registrationToken: device.pushKey), PushPayload(bytes),

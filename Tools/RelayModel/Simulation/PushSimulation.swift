@@ -12,6 +12,8 @@ struct PushSimulation {
     let asked: Duration
     var due: Duration
     var attempt = 1
+    /// As it was when the lane took the job.
+    var destination: PushDestination
     let order: Int
 
     static func < (a: Self, b: Self) -> Bool { (a.due, a.order) < (b.due, b.order) }
@@ -33,6 +35,7 @@ struct PushSimulation {
   private var queue = EventQueue<Event>()
   private var turns: PushTurns
   private var breakers = PushBreakers(max: 1024)
+  private var proven = ProvenDestinations(max: 1024)
   private var waiting = Heap<Job>()
   /// Jobs of this process that wait for a turn, by ticket.
   private var turnsOf: [PushTurns.Ticket: Job] = [:]
@@ -92,7 +95,9 @@ struct PushSimulation {
   private var gone: Duration { .seconds(settings.awayAfter) }
   private var back: Duration { gone + .seconds(settings.awaySeconds) }
   private func service(of device: Int) -> Int { device % settings.services }
-  private func destination(of job: Job) -> String { "\(service(of: job.device))" }
+  private func destination(of device: Int) -> PushDestination {
+    proven.destination("\(service(of: device))", now: time.instant(queue.now))
+  }
   /// The first service is the one in trouble.
   private func isAway(_ job: Job) -> Bool { service(of: job.device) == 0 && queue.now >= gone && queue.now < back }
 
@@ -109,7 +114,7 @@ struct PushSimulation {
     jobs += 1
     // A device that was woken is left alone for a while.
     let due = max(queue.now, restUntil[device] ?? .zero)
-    waiting.insert(Job(device: device, asked: due, due: due, order: jobs))
+    waiting.insert(Job(device: device, asked: due, due: due, destination: destination(of: device), order: jobs))
     claim()
   }
 
@@ -140,13 +145,14 @@ struct PushSimulation {
   // MARK: The lane
 
   private mutating func carryOut(_ job: Job) {
-    let destination = destination(of: job)
-    guard turns.admit(bytes: Self.bytes, for: destination) else { return settle(job, .temporary(.queueFull)) }
-    if case .halted(let left) = breakers.admission(destination, now: time.instant(queue.now)) {
+    var job = job
+    job.destination = destination(of: job.device)
+    guard turns.admit(bytes: Self.bytes, for: job.destination) else { return settle(job, .temporary(.queueFull)) }
+    if case .halted(let left) = breakers.admission(job.destination.name, now: time.instant(queue.now)) {
       return dismiss(job, .temporary(.halted, retryAfter: left))
     }
     lastTicket += 1
-    guard turns.enter(lastTicket, for: destination) else {
+    guard turns.enter(lastTicket, for: job.destination) else {
       turnsOf[lastTicket] = job
       return
     }
@@ -155,7 +161,7 @@ struct PushSimulation {
 
   private mutating func attempt(_ job: Job) {
     // The breaker may have opened while it waited.
-    if case .halted(let left) = breakers.admit(destination(of: job), now: time.instant(queue.now)) {
+    if case .halted(let left) = breakers.admit(job.destination.name, now: time.instant(queue.now)) {
       leave(job)
       return dismiss(job, .temporary(.halted, retryAfter: left))
     }
@@ -174,8 +180,9 @@ struct PushSimulation {
       case (true, true): .temporary(.timedOut)
       case (true, false): .temporary(PushReason(.server, provider: nil, status: 503))
       }
-    let change = breakers.ended(
-      PushBreaker.Verdict(result, isRushed: false), destination(of: job), now: time.instant(queue.now))
+    let verdict = PushBreaker.Verdict(result, isRushed: false)
+    proven.ended(verdict, job.destination.name, now: time.instant(queue.now))
+    let change = breakers.ended(verdict, job.destination.name, now: time.instant(queue.now))
     if change == .opened { outcome.opened.append((queue.now - gone).inSeconds) }
     if change == .closed { outcome.closed.append((queue.now - back).inSeconds) }
     leave(job)
@@ -183,12 +190,11 @@ struct PushSimulation {
   }
 
   private mutating func leave(_ job: Job) {
-    guard let ticket = turns.leave(destination(of: job)), let next = turnsOf.removeValue(forKey: ticket) else { return }
-    attempt(next)
+    for next in turns.leave(job.destination).compactMap({ turnsOf.removeValue(forKey: $0) }) { attempt(next) }
   }
 
   private mutating func dismiss(_ job: Job, _ result: PushOutcome) {
-    turns.dismiss(bytes: Self.bytes, for: destination(of: job))
+    turns.dismiss(bytes: Self.bytes, for: job.destination)
     settle(job, result)
   }
 
@@ -198,7 +204,9 @@ struct PushSimulation {
     switch result {
     case .temporary(.halted, let left):
       outcome.halted += 1
-      job.due = queue.now + max(left ?? .zero, .seconds(1))
+      job.due =
+        queue.now
+        + waking.backOff.waitWhileHalted(of: settings.provider, asked: left, age: queue.now - job.asked)
       waiting.insert(job)
     case .temporary(_, let asked):
       job.due = queue.now + waking.backOff.wait(after: job.attempt, asked: asked, spread: random.share())
