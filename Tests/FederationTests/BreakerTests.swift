@@ -39,15 +39,15 @@ import X509
 
   @Test func `another process's word opens and closes the breaker`() {
     var breaker = PeerBreaker()
-    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: noon) == .none)
     let away = PeerCondition.unreachable(.network, since: noon)
-    #expect(breaker.sharedConditionRead(away) == .opened(.network, isOurs: false))
+    #expect(breaker.sharedConditionRead(away, now: noon) == .opened(.network, isOurs: false))
     #expect(breaker.condition == away)
-    #expect(breaker.sharedConditionRead(away) == .none)
-    #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
+    #expect(breaker.sharedConditionRead(away, now: noon) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: noon) == .closed(isOurs: false))
     // The fault that this process found outlives a word that says nothing new.
     #expect(breaker.failed(.certificate, now: noon.adding(.seconds(1))) == .opened(.certificate, isOurs: true))
-    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: noon) == .none)
     #expect(breaker.fault == .certificate)
   }
 
@@ -57,18 +57,48 @@ import X509
     let own = breaker.condition
     #expect(breaker.answered() == .closed(isOurs: true))
     // The table is read late.
-    #expect(breaker.sharedConditionRead(own) == .none)
+    #expect(breaker.sharedConditionRead(own, now: noon) == .none)
     // Opened again within the millisecond: neither word of the first opening is taken for one of this.
     #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
-    #expect(breaker.sharedConditionRead(.reachable) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: noon) == .none)
     #expect(breaker.fault == .refused)
   }
 
   @Test func `two processes that found out together close together`() {
     var breaker = PeerBreaker()
     #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
-    #expect(breaker.sharedConditionRead(.unreachable(.network, since: noon.adding(.seconds(1)))) == .none)
-    #expect(breaker.sharedConditionRead(.reachable) == .closed(isOurs: false))
+    #expect(breaker.sharedConditionRead(.unreachable(.network, since: noon.adding(.seconds(1))), now: noon) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: noon) == .closed(isOurs: false))
+  }
+
+  @Test func `a process that another one contradicts keeps to itself for a minute what it finds`() {
+    var breaker = PeerBreaker()
+    func time(_ seconds: Int) -> Timestamp { noon.adding(.seconds(seconds)) }
+    func read(_ condition: PeerCondition, _ seconds: Int) -> PeerBreaker.Change {
+      breaker.sharedConditionRead(condition, now: time(seconds))
+    }
+    #expect(breaker.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
+    #expect(read(breaker.condition, 0) == .none)
+    #expect(read(.reachable, 1) == .closed(isOurs: false))
+    // It asks no more, and takes nobody off the peer.
+    #expect(breaker.failed(.refused, now: time(2)) == .opened(.refused, isOurs: true))
+    #expect(breaker.fault == .refused && breaker.isPrivate)
+    #expect(breaker.failed(.network, now: time(3)) == .none)
+    // Others find the same, and later that it is over.
+    #expect(read(.unreachable(.network, since: time(4)), 4) == .none)
+    #expect(!breaker.isPrivate && breaker.condition == .unreachable(.network, since: time(4)))
+    #expect(read(.reachable, 30) == .closed(isOurs: false))
+    #expect(breaker.failed(.refused, now: time(60)) == .opened(.refused, isOurs: true))
+    #expect(breaker.isPrivate)
+    #expect(breaker.answered() == .closed(isOurs: true))
+    #expect(breaker.failed(.refused, now: time(61)) == .opened(.refused, isOurs: true))
+    #expect(!breaker.isPrivate)
+    // A word of others that has ended contradicts nobody who only heard it.
+    var hearer = PeerBreaker()
+    let away = PeerCondition.unreachable(.network, since: noon)
+    #expect(hearer.sharedConditionRead(away, now: noon) == .opened(.network, isOurs: false))
+    #expect(hearer.sharedConditionRead(.reachable, now: noon) == .closed(isOurs: false))
+    #expect(hearer.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
   }
 
   @Test func `only the peer's own failures count against it`() {

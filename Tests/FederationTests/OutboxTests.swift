@@ -53,6 +53,29 @@ import Testing
     }
   }
 
+  @Test func `what was held before holding was switched off is not overtaken`() async throws {
+    try await withOutbox(isRunning: false) { site in
+      let (one, other) = (try number("+14155550200"), try number("+14155550201"))
+      try await site.noteConfirmed(one)
+      site.alpha.intake.refuse(with: Problem(.unavailable))
+      try await site.submit(to: one, at: 1)
+      site.alpha.intake.refuse(with: nil)
+      #expect(try await site.beta.storage.changePeerPolicy(PeerPolicyChange(holdsMessages: false), of: name("alpha")))
+      await site.beta.registry.refresh()
+      let before = site.arrived(one)
+      let refusal = await site.refusal(to: one, at: 2)
+      #expect(refusal?.kind.status == 503 && refusal?.retryAfter != nil && site.arrived(one) == before)
+      try await site.submit(to: other, at: 3)
+      #expect(site.arrived(other) == [3])
+      try await site.running {
+        try await eventually("the held one has arrived, and the next goes") {
+          await site.refusal(to: one, at: 2) == nil
+        }
+      }
+      #expect(site.arrived(one).suffix(2) == [1, 2])
+    }
+  }
+
   @Test func `devices that the peer has not confirmed are not guessed`() async throws {
     try await withOutbox { site in
       let (known, unknown) = (try number("+14155550200"), try number("+14155550201"))

@@ -14,7 +14,7 @@ package struct PeerBreaker: Sendable, Equatable {
   /// The change of the breaker's state, so that the caller can act on it.
   package enum Change: Sendable, Equatable {
     case none
-    /// To be probed; `isOurs`: other processes are to be told.
+    /// To be probed; `isOurs`: other processes are to be told, unless it `isPrivate`.
     case opened(PeerFault, isOurs: Bool)
     /// Open as before, for another reason: other processes are to be told.
     case redefined(PeerFault)
@@ -22,12 +22,23 @@ package struct PeerBreaker: Sendable, Equatable {
   }
 
   package static let failuresMax = 3
+  /// How long this process keeps its openings to itself after another one has contradicted it. A process that alone does
+  /// not reach the peer would else take all others off it, time after time.
+  package static let reserve = Duration.seconds(60)
+  /// A finding that is withdrawn within this time was contradicted. Behind it the peer may have come back.
+  package static let contradiction = Duration.seconds(10)
 
   package private(set) var state = State.closed(failures: 0)
   /// The condition that the table of peers named last.
   private var shared = PeerCondition.reachable
   /// When the last opening had begun: the word of it may still come in from the table after it has ended.
   private var past: Timestamp?
+  /// Whether this process itself has found the peer unreachable.
+  private var isOwn = false
+  /// Whether other processes are to know nothing of the opening.
+  package private(set) var isPrivate = false
+  /// When another process last contradicted this one; nil before.
+  private var contradicted: Timestamp?
 
   package init() {}
 
@@ -35,7 +46,7 @@ package struct PeerBreaker: Sendable, Equatable {
     if case .open(let fault, _) = state { fault } else { nil }
   }
 
-  /// To be told to other processes.
+  /// To be told to other processes, unless it `isPrivate`.
   package var condition: PeerCondition {
     if case .open(let fault, let since) = state { .unreachable(fault, since: since) } else { .reachable }
   }
@@ -54,9 +65,10 @@ package struct PeerBreaker: Sendable, Equatable {
   package mutating func failed(_ fault: PeerFault, now: Timestamp) -> Change {
     switch state {
     case .open(let former, let since):
+      isOwn = true
       guard fault != former else { return .none }
       state = .open(fault, since: since)
-      return .redefined(fault)
+      return isPrivate ? .none : .redefined(fault)
     case .closed(let failures):
       guard fault.isFinal || failures + 1 >= Self.failuresMax else {
         state = .closed(failures: failures + 1)
@@ -65,13 +77,14 @@ package struct PeerBreaker: Sendable, Equatable {
       // Two openings in one millisecond would be taken for one.
       let since = past.map { max(now, Timestamp(millis: $0.millis + 1)) } ?? now
       state = .open(fault, since: since)
+      (isOwn, isPrivate) = (true, isReserved(at: now))
       return .opened(fault, isOurs: true)
     }
   }
 
   /// The table of peers, which all processes share, was read: `condition` is what it says. Only what changed since it
   /// was read last counts, and nothing that this process knew before.
-  package mutating func sharedConditionRead(_ condition: PeerCondition) -> Change {
+  package mutating func sharedConditionRead(_ condition: PeerCondition, now: Timestamp) -> Change {
     let former = shared
     shared = condition
     guard former != condition else { return .none }
@@ -79,21 +92,30 @@ package struct PeerBreaker: Sendable, Equatable {
     case (.closed, .unreachable(let fault, let since)):
       guard since != past else { return .none }
       state = .open(fault, since: since)
+      (isOwn, isPrivate) = (false, false)
       return .opened(fault, isOurs: false)
     case (.open(let fault, _), .unreachable(_, let since)):
       // Another process was first: its word will be withdrawn for both.
       state = .open(fault, since: since)
+      isPrivate = false
       return .none
     case (.open(_, let since), .reachable):
       guard case .unreachable(_, since) = former else { return .none }
+      if isOwn, now < since.adding(Self.contradiction) { contradicted = now }
       close(since)
       return .closed(isOurs: false)
     case (.closed, .reachable): return .none
     }
   }
 
+  /// A clock that jumps back must not make the reserve last.
+  private func isReserved(at now: Timestamp) -> Bool {
+    contradicted.map { now >= $0 && now < $0.adding(Self.reserve) } ?? false
+  }
+
   private mutating func close(_ since: Timestamp) {
     past = since
+    (isOwn, isPrivate) = (false, false)
     state = .closed(failures: 0)
   }
 }

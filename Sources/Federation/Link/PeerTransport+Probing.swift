@@ -64,7 +64,7 @@ extension PeerTransport {
         return !state.isProbed
       }
       if isToProbe { opened.continuation.yield(link) }
-      if isOurs { share(link) }
+      if isOurs, !link.state.withLock({ $0.breaker.isPrivate }) { share(link) }
     case .redefined(let fault):
       logger.notice(
         "peer does not answer, for another reason", metadata: ["peer": "\(link.name)", "fault": "\(fault.rawValue)"])
@@ -138,7 +138,7 @@ extension PeerTransport {
     for await link in untold.stream {
       let condition = link.state.withLock { state -> PeerCondition? in
         state.isUntold = false
-        return state.isGone ? nil : state.breaker.condition
+        return state.isGone || state.breaker.isPrivate ? nil : state.breaker.condition
       }
       guard let condition else { continue }
       do throws(StoreError) {

@@ -184,6 +184,7 @@ package final class PeerTransport: Service {
       link.disconnect()?.retire(within: limits.retirement)
       link.end()
     }
+    let now = clock.now()
     for peer in table.byName.values where peer.isActive {
       let link = link(to: peer.name)
       let former = link.state.withLock { state in
@@ -193,7 +194,7 @@ package final class PeerTransport: Service {
         return state.connection.flatMap { $0.isMade(for: peer, as: leaf, by: nil) ? nil : $0.client }
       }
       if let former { link.disconnect(former)?.retire(within: limits.retirement) }
-      apply(link.state.withLock { $0.breaker.sharedConditionRead(peer.peer.condition) }, to: link)
+      apply(link.state.withLock { $0.breaker.sharedConditionRead(peer.peer.condition, now: now) }, to: link)
     }
   }
 

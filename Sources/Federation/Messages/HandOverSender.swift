@@ -23,6 +23,10 @@ package final class HandOverSender: Sendable {
     let deadline = ContinuousClock.now + requests.transport.limits.requestTimeout
     let holdsMessages = outbox != nil && peer.peer.policy.holdsMessages
     let mayBeHeld = holdsMessages && handOver.isMessage
+    // Held while `hold` was on: what follows must not overtake it.
+    if handOver.isMessage, !mayBeHeld, try await outbox?.holdsAny(for: handOver.destination, at: peer) ?? false {
+      throw .busy
+    }
     // As long as the peer has not told whether it takes batches, messages queue up: whatever it will have told, the
     // order is kept.
     let takesBatches =

@@ -85,6 +85,15 @@ package final class Outbox: Service {
     }
   }
 
+  /// As `mustWait`, for a peer whose messages are not held any more.
+  func holdsAny(for destination: AccountNumber, at peer: KnownPeer) async throws(PeerFailure) -> Bool {
+    do throws(Problem) {
+      return try await !mustWait([destination], at: peer).isEmpty
+    } catch {
+      throw .busy
+    }
+  }
+
   /// Accepts `messages` for `peer`, which have timestamps, in its place and in their order. A message with the answer
   /// nil is durable. Safe to repeat. Calls that arrive while others of the same peer are being stored are stored
   /// together.

@@ -64,6 +64,7 @@ struct OutboxSimulation {
   private var isAway: Bool { queue.now >= .seconds(settings.awayAfter) && queue.now < back }
   private var fault: PeerFault { settings.isSilent ? .silent : .network }
   private var roundTrip: Duration { .milliseconds(settings.roundTripMillis) }
+  private var now: Timestamp { time.timestamp(queue.now) }
   /// A commit, and the signal to another process.
   private static let signal = Duration.milliseconds(20)
 
@@ -107,7 +108,7 @@ struct OutboxSimulation {
     case .requestDone(let process, let request): requestDone(process, request)
     case .patienceOver(let process, let request): patienceOver(process, request)
     case .tableRead(let process, let condition):
-      apply(processes[process].breaker.sharedConditionRead(condition), to: process)
+      apply(processes[process].breaker.sharedConditionRead(condition, now: now), to: process)
     case .probe(let process): probe(process)
     case .probeDone(let process, let isAnswered): probeDone(process, isAnswered)
     case .tick: tick()
@@ -148,7 +149,6 @@ struct OutboxSimulation {
       return
     }
     let conversation = messages[id].conversation
-    let now = time.timestamp(queue.now)
     let body = SubmittedMessage(type: .ciphertext, device: .master, registrationID: 0, body: nil, content: nil)
     let submission = Submission(
       destination: destinations[conversation].destination, messages: [body], timestamp: now)
@@ -199,7 +199,7 @@ struct OutboxSimulation {
     if isAway {
       outcome.failedRequests += 1
       for id in ids { hold(id) }
-      apply(processes[process].breaker.failed(fault, now: time.timestamp(queue.now)), to: process)
+      apply(processes[process].breaker.failed(fault, now: now), to: process)
     } else {
       for id in ids { delivered(id) }
       apply(processes[process].breaker.answered(), to: process)
@@ -245,7 +245,7 @@ struct OutboxSimulation {
           queue.add(.probe(process: process), after: Self.news)
         }
       }
-      if isOurs { share(process) }
+      if isOurs, !processes[process].breaker.isPrivate { share(process) }
     case .redefined: share(process)
     case .closed(let isOurs):
       outcome.closed.append((queue.now - back).inSeconds)
@@ -289,7 +289,7 @@ struct OutboxSimulation {
     if isAnswered {
       apply(processes[process].breaker.answered(), to: process)
     } else {
-      apply(processes[process].breaker.failed(fault, now: time.timestamp(queue.now)), to: process)
+      apply(processes[process].breaker.failed(fault, now: now), to: process)
     }
     if processes[process].breaker.fault == nil { processes[process].isProbing = false } else { planProbe(process) }
   }
@@ -306,16 +306,16 @@ struct OutboxSimulation {
     if isReturned {
       isReturned = false
       pausedUntil = .zero
-      outbox.makeDue(at: time.timestamp(queue.now))
+      outbox.makeDue(at: now)
     }
-    guard queue.now >= pausedUntil, outbox.isAnythingDue(at: time.timestamp(queue.now)) else { return }
+    guard queue.now >= pausedUntil, outbox.isAnythingDue(at: now) else { return }
     isBusy = true
     pass = OutboxPass()
     nextWave()
   }
 
   private mutating func expire() {
-    while let held = outbox.oldest, policy.isTooOld(held.accepted, at: time.timestamp(queue.now)) {
+    while let held = outbox.oldest, policy.isTooOld(held.accepted, at: now) {
       giveUp(held)
     }
   }
@@ -329,12 +329,12 @@ struct OutboxSimulation {
 
   private mutating func nextWave() {
     guard var pass else { return }
-    var wave = pass.nextWave(at: time.timestamp(queue.now), isInOrder: true)
+    var wave = pass.nextWave(at: now, isInOrder: true)
     while wave.isEmpty {
       let page = outbox.page(after: pass.last, limit: OutboxPass.waveMax)
       if page.isEmpty { return endPass() }
       pass.pageRead(page)
-      wave = pass.nextWave(at: time.timestamp(queue.now), isInOrder: true)
+      wave = pass.nextWave(at: now, isInOrder: true)
     }
     self.pass = pass
     let isUnanswered = isAway && settings.isSilent
@@ -354,7 +354,7 @@ struct OutboxSimulation {
     // The request failed: no message was tried. It counts for the breaker of the process that has the lease.
     guard !isAway else {
       outcome.failedRequests += 1
-      apply(processes[0].breaker.failed(fault, now: time.timestamp(queue.now)), to: 0)
+      apply(processes[0].breaker.failed(fault, now: now), to: 0)
       return endPass()
     }
     apply(processes[0].breaker.answered(), to: 0)
@@ -373,7 +373,7 @@ struct OutboxSimulation {
         pass.settled()
       case .putOff(let pause):
         if pass.putOff(held) {
-          let next = time.timestamp(queue.now).adding(pause)
+          let next = now.adding(pause)
           outbox.putOff(held.sequence, until: next)
         }
       case .giveUp:
@@ -391,7 +391,6 @@ struct OutboxSimulation {
 
   /// The peer's limit for what waited in an outbox.
   private mutating func takes(_ conversation: Int) -> Bool {
-    let now = time.timestamp(queue.now)
     var level = buckets[conversation] ?? LeakyBucket(bucket, at: now)
     let decision = level.take(1, from: bucket, at: now)
     buckets[conversation] = level
