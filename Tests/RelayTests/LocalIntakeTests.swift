@@ -81,6 +81,35 @@ import Testing
     #expect(store.envelopes.map(\.timestamp.millis) == [1, 4])
   }
 
+  /// Its answer was lost. What has happened to the mailbox since must not make the message undeliverable.
+  @Test func `a hand-over that was accepted is accepted again by a full mailbox`() async throws {
+    let alpha = try peer("alpha")
+    _ = try await intake(knowing: [recipient]).accept(submission(at: 1), from: alpha)
+    store.usage = MailboxUsage(total: 5000, bySource: 0)
+    let full = intake(knowing: [recipient])
+    var refusal: Problem?
+    for time: Int64 in 2...500 where refusal == nil {
+      do throws(Problem) {
+        _ = try await full.accept(submission(at: time), from: alpha)
+      } catch {
+        refusal = error
+      }
+    }
+    #expect(refusal?.kind == .mailboxFull)
+    let count = store.envelopes.count
+    _ = try await full.accept(submission(at: 1), from: alpha)
+    await #expect(throws: Problem.self) { try await full.accept(submission([9], at: 1), from: alpha) }
+    #expect(store.envelopes.count == count)
+  }
+
+  @Test func `a peer's bundle without messages is refused by the devices, and repeats nothing`() async throws {
+    let question = Submission(destination: recipient, messages: [], timestamp: Timestamp(millis: 1))
+    let alpha = try peer("alpha")
+    await #expect(throws: Problem.mismatched(missing: [.master], extra: [])) {
+      try await intake(knowing: [recipient]).accept(question, from: alpha)
+    }
+  }
+
   private func outgoing(from source: DeviceAddress, at time: Int64 = 7) throws -> PeerSubmission {
     PeerSubmission(relay: try #require(RelayName("alpha")), source: source, submission: submission(at: time))
   }
@@ -354,6 +383,10 @@ private final class MemoryMessages: MessageStore {
   func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
     async throws(StoreError) -> MessageStanding
   { .unknown }
+  func isKnown(_ envelopes: [Envelope]) async throws(StoreError) -> Bool {
+    let known = Set(self.envelopes.map(\.fingerprint))
+    return envelopes.allSatisfy { known.contains($0.fingerprint) }
+  }
   func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
     async throws(StoreError) -> MailboxUsage
   { usage }

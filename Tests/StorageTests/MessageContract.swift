@@ -162,7 +162,10 @@ import Testing
         try await store.storage.standing(of: time, from: source.account, in: mailbox)
       }
       #expect(try await standing(mailbox, from: source, at: time) == .unknown)
-      try await store.storage.append([Sample.envelope(to: mailbox, from: source, id: 1, timestamp: time)])
+      let message = Sample.envelope(to: mailbox, from: source, id: 1, timestamp: time)
+      let copy = Sample.envelope(to: sibling, from: source, id: 1, timestamp: time)
+      #expect(try await !store.storage.isKnown([message]))
+      try await store.storage.append([message])
       for expected in [MessageStanding.queued, .acknowledged] {
         #expect(try await standing(mailbox, from: source, at: time) == expected)
         // The sender's device does not matter, all else does.
@@ -170,6 +173,9 @@ import Testing
         #expect(try await standing(mailbox, from: source, at: Timestamp(millis: 1235)) == .unknown)
         #expect(try await standing(mailbox, from: Sample.address(3), at: time) == .unknown)
         #expect(try await standing(sibling, from: source, at: time) == .unknown)
+        #expect(try await store.storage.isKnown([message]))
+        // All of them, each by its own mailbox.
+        #expect(try await !store.storage.isKnown([message, copy]))
         guard expected == .queued else { break }
         #expect(
           try await store.storage.acknowledge(source: source.account, timestamp: time, in: mailbox) != nil)

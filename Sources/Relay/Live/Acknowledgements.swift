@@ -50,8 +50,8 @@ package final class Acknowledgements: Service {
     let logger: Logger
 
     /// A group that fails twice is divided, and goes last: a removal that always fails holds no other back.
-    /// - Returns: the removals to try again, while their sessions live. A device that has gone is sent its messages
-    ///   again when it is back.
+    /// - Returns: the removals to try again: while their sessions live, and a few times beyond, since a store that
+    ///   fails over is soon back. A device that has gone is sent the others again when it is back.
     func remove(_ removals: [Removal]) async -> [Removal] {
       var groups = failureGroups(of: removals, max: Acknowledgements.removalsPerCall, failures: \.failures)[...]
       while var group = groups.popFirst() {
@@ -59,7 +59,7 @@ package final class Acknowledgements: Service {
           try await removeOnce(group)
         } catch .unavailable {
           await Pause.for(Self.pause)
-          group.removeAll { $0.session.hasEnded }
+          group.removeAll { $0.session.hasEnded && $0.failures >= Self.triesBeyondEnd }
           for index in group.indices { group[index].failures += 1 }
           return groups.flatMap(\.self) + group
         } catch {
@@ -96,5 +96,6 @@ package final class Acknowledgements: Service {
     }
 
     private static let pause = Duration.seconds(1)
+    private static let triesBeyondEnd = 10
   }
 }

@@ -33,20 +33,47 @@ package struct LocalIntake: Intake {
   package func accept(
     _ submission: Submission, marks: [CrossingMark], from origin: Origin
   ) async throws(Problem) -> Acceptance {
-    let now = clock.now()
-    let ownDevice = origin.ownDevice(for: submission)
-    guard let account = try await accounts.lookUp(submission.destination),
-      ownDevice != nil || account.isActive(at: clock.believed())
-    else { throw Problem(.notFound) }
-    try DeviceValidation.check(
-      submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: clock.believed())
-    // Before anything is durable: behind the commit nothing may fail.
-    let acceptance = try await acceptance(of: submission, from: origin, at: clock.believed())
-    let envelopes = submission.envelopes(from: origin, marks: marks, at: now)
-    try await quota.reserve(envelopes)
+    guard let account = try await accounts.lookUp(submission.destination) else { throw Problem(.notFound) }
+    let envelopes = submission.envelopes(from: origin, marks: marks, at: clock.now())
+    let acceptance: Acceptance
+    do throws(Problem) {
+      acceptance = try await admit(submission, for: account, as: envelopes, from: origin)
+    } catch {
+      guard try await isRepeated(envelopes, from: origin, error) else { throw error }
+      return Acceptance(needsSync: false)
+    }
     defer { quota.release(envelopes) }
     try await append(envelopes)
     return acceptance
+  }
+
+  /// All that may refuse a submission, and no part of it durable: behind the commit nothing may fail. The room of
+  /// `envelopes` is taken.
+  private func admit(
+    _ submission: Submission, for account: Account, as envelopes: [Envelope], from origin: Origin
+  ) async throws(Problem) -> Acceptance {
+    let ownDevice = origin.ownDevice(for: submission)
+    guard ownDevice != nil || account.isActive(at: clock.believed()) else { throw Problem(.notFound) }
+    try DeviceValidation.check(
+      submission.messages, against: account, coverage: submission.coverage, sender: ownDevice, at: clock.believed())
+    let acceptance = try await acceptance(of: submission, from: origin, at: clock.believed())
+    try await quota.reserve(envelopes)
+    return acceptance
+  }
+
+  /// Whether a peer hands over what was accepted before, and had not heard so. Its mailbox may be full by now, with this
+  /// very message perhaps, or have another device beside it. A refusal would tell the sender that a message that has
+  /// arrived has not.
+  private func isRepeated(
+    _ envelopes: [Envelope], from origin: Origin, _ refusal: Problem
+  ) async throws(Problem) -> Bool {
+    // A bundle without messages asks for the devices, by a refusal.
+    guard origin.relay != nil, !envelopes.isEmpty, refusal.kind.status < 500 else { return false }
+    do throws(StoreError) {
+      return try await store.isKnown(envelopes)
+    } catch {
+      throw Problem(error)
+    }
   }
 
   private func acceptance(of submission: Submission, from origin: Origin, at now: Timestamp) async throws(Problem)

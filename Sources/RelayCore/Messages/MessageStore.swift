@@ -40,6 +40,10 @@ package protocol MessageStore: Sendable {
   func standing(of timestamp: Timestamp, from source: AccountNumber, in mailbox: DeviceAddress)
     async throws(StoreError) -> MessageStanding
 
+  /// Whether `append` of `envelopes` would store none of them: each mailbox knows its own.
+  /// - Parameter envelopes: for mailboxes of one account; of none there is nothing to store.
+  func isKnown(_ envelopes: [Envelope]) async throws(StoreError) -> Bool
+
   /// How many envelopes are queued, each number counted to `max` at most.
   /// - Parameter peer: nil where those of peers need not be counted.
   func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)

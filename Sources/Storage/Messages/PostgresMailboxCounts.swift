@@ -30,6 +30,30 @@ extension PostgresStorage {
     return isQueued ? .queued : isAcknowledged ? .acknowledged : .unknown
   }
 
+  package func isKnown(_ envelopes: [Envelope]) async throws(StoreError) -> Bool {
+    guard let first = envelopes.first else { return true }
+    let account = PostgresParameter(first.destination.account)
+    let seenDay = PostgresParameter(seenDay.map(PostgresDate.init))
+    let layout = await layout
+    let result = try await read(
+      "known",
+      """
+      SELECT NOT EXISTS (
+        SELECT FROM unnest(\(each: envelopes.lazy.map(\.destination.device)), \(each: envelopes.lazy.map(\.fingerprint)))
+          AS i (device, fingerprint)
+        WHERE NOT EXISTS (
+            SELECT FROM messages AS m
+            WHERE m.account = \(account) AND m.device = i.device AND m.fingerprint = i.fingerprint
+              AND m.day >= \(presentDay: layout, seenDay) - 1)
+          AND NOT EXISTS (
+            SELECT FROM acknowledged AS a
+            WHERE a.account = \(account) AND a.device = i.device AND a.fingerprint = i.fingerprint
+              AND a.day >= \(presentDay: layout, seenDay) - 1))
+      """)
+    var row = result.cursor(row: 0)
+    return try row.boolean()
+  }
+
   package func usage(
     of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int
   ) async throws(StoreError) -> MailboxUsage {

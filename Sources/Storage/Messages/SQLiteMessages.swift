@@ -45,6 +45,27 @@ extension SQLiteStorage {
     }
   }
 
+  package func isKnown(_ envelopes: [Envelope]) async throws(StoreError) -> Bool {
+    try await read { db in
+      try envelopes.allSatisfy { envelope in
+        let (account, device) = (envelope.destination.account, envelope.destination.device)
+        let fingerprint = Data(envelope.fingerprint.bytes)
+        return try Fields.valid(
+          db.row(
+            """
+            SELECT
+              EXISTS (
+                SELECT 1 FROM messages
+                WHERE account = \(account) AND device = \(device) AND fingerprint = \(fingerprint))
+              OR EXISTS (
+                SELECT 1 FROM acknowledged
+                WHERE account = \(account) AND device = \(device) AND fingerprint = \(fingerprint))
+            """)
+        ).flag(0)
+      }
+    }
+  }
+
   static func standingQuery(
     _ mailbox: DeviceAddress, _ source: AccountNumber, _ timestamp: Timestamp, since day: Int64
   ) -> SQL {

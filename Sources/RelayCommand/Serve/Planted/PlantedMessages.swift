@@ -93,6 +93,7 @@
     {
       try await store.standing(of: timestamp, from: source, in: mailbox)
     }
+    func isKnown(_ envelopes: [Envelope]) async throws(StoreError) -> Bool { try await store.isKnown(envelopes) }
     func usage(of mailbox: DeviceAddress, by source: AccountNumber, from peer: RelayName?, countingTo max: Int)
       async throws(StoreError) -> MailboxUsage
     {
