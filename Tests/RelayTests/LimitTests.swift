@@ -7,6 +7,7 @@ private let tightLimits = [
   "RELAY_LIMITS_CONTACT_QUERIES_SIZE": "10", "RELAY_LIMITS_CONTACT_QUERIES_PER_MINUTE": "1",
   "RELAY_LIMITS_PREKEYS_SIZE": "3", "RELAY_LIMITS_PREKEYS_PER_MINUTE": "0.1",
   "RELAY_LIMITS_SMS_DESTINATION_PER_MINUTE": "0.5", "RELAY_LIMITS_VERIFY_NUMBER_PER_MINUTE": "0",
+  "RELAY_LIMITS_ACCOUNT_CHANGES_SIZE": "4", "RELAY_LIMITS_ACCOUNT_CHANGES_PER_MINUTE": "1",
 ]
 
 /// A refusal that says when to come back.
@@ -59,6 +60,20 @@ private func expectLimited(_ answer: Answer, within seconds: ClosedRange<Int>) t
     #expect(try await relay.send("GET", "/v1/keys", as: owner).text == #"{"count":6}"#)
     #expect(try await draw("*", caller).status == 200)
     #expect(try await draw("1", owner).status == 200)
+  }
+
+  @Test func `what an account changes of itself is limited, whatever it is`() async throws {
+    try await relay.upload([1], as: caller)
+    try await relay.upload([2], as: caller)
+    #expect(try await relay.send("PUT", "/v1/accounts/wsc", as: caller).status == 200)
+    let attributes = #"{"signalingKey":"c2ln","fetchesMessages":true}"#
+    #expect(try await relay.send("PUT", "/v1/accounts/attributes", json: attributes, as: caller).status == 200)
+    try expectLimited(try await relay.send("DELETE", "/v1/accounts/wsc", as: caller), within: 1...60)
+    let keys = #"{"lastResortKey":{"keyId":9,"publicKey":"BWM","identityKey":"BWE"},"keys":[]}"#
+    try expectLimited(try await relay.send("PUT", "/v1/keys", json: keys, as: caller), within: 1...60)
+    // Reading is not, and nobody else is.
+    #expect(try await relay.send("GET", "/v1/keys", as: caller).text == #"{"count":1}"#)
+    #expect(try await relay.send("PUT", "/v1/accounts/wsc", as: try await relay.register()).status == 200)
   }
 
   @Test func `messages are limited by caller and destination`() async throws {

@@ -57,7 +57,7 @@ package struct AccountLimits: Sendable {
 
   private static let byAccount: [LimiterName] = [
     .smsDestination, .voiceDestination, .verifyNumber, .verifyDevice, .allocateDevice, .registrationLock, .messages,
-    .receipts, .attachments, .contactQueries, .obliviousElements, .obliviousPages,
+    .receipts, .accountChanges, .attachments, .contactQueries, .obliviousElements, .obliviousPages,
   ]
   private static let byWrongCode: [LimiterName] = [.wrongCodesHour, .wrongCodesDay]
   private static let byCode: [LimiterName] = [.codesDay] + byWrongCode

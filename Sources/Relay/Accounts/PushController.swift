@@ -7,6 +7,7 @@ package struct PushController: Sendable {
   private let store: any AccountStore
   private let accounts: AccountCache
   private let directory: (any DirectoryMirror)?
+  private let limiter: any RateLimiter
   private let clock: WallClock
   private let webPush: WebPushTerms
 
@@ -27,12 +28,13 @@ package struct PushController: Sendable {
 
   /// - Parameter directory: what look-ups of this process see; nil where they see the store itself.
   package init(
-    store: any AccountStore, accounts: AccountCache, directory: (any DirectoryMirror)?, webPush: WebPushTerms,
-    clock: WallClock
+    store: any AccountStore, accounts: AccountCache, directory: (any DirectoryMirror)?, limiter: any RateLimiter,
+    webPush: WebPushTerms, clock: WallClock
   ) {
     self.store = store
     self.accounts = accounts
     self.directory = directory
+    self.limiter = limiter
     self.webPush = webPush
     self.clock = clock
   }
@@ -102,6 +104,7 @@ package struct PushController: Sendable {
   }
 
   private func apply(_ change: DeviceChange, _ context: DeviceContext) async throws(Problem) -> Response {
+    try await limiter.charge(.accountChanges, LimitKey(context.caller.address.account))
     try await accounts.update(context.caller.address, change, in: store)
     await directory?.catchUp()
     return .done

@@ -54,6 +54,7 @@ extension KeysController {
   private func upload(_ upload: PreKeyUpload, _ context: DeviceContext) async throws(Problem) -> Response {
     if let key = upload.signedPreKey { try verify(key, against: upload.identityKey) }
     let address = context.caller.address
+    try await limiter.charge(.accountChanges, LimitKey(address.account))
     let outcome = try await changing(address.account) { () throws(StoreError) in
       try await store.replacePreKeys(of: address, with: upload)
     }
@@ -79,6 +80,7 @@ extension KeysController {
     let address = context.caller.address
     let identityKey = try await identityKey(of: address)
     try verify(key, against: identityKey)
+    try await limiter.charge(.accountChanges, LimitKey(address.account))
     let isStored = try await changing(address.account) { () throws(StoreError) in
       try await store.setSignedPreKey(key, of: address, identityKey: identityKey)
     }

@@ -107,7 +107,7 @@ struct ClientGraph {
       controllers: .init(
         account: accounts.account(removing: attachments.removal),
         registration: accounts.registration(by: UnburdeningSender(sender: sender, load: load)),
-        push: accounts.push(webPush), lock: accounts.lock, devices: accounts.devices,
+        push: accounts.push(webPush, limiter: coordination), lock: accounts.lock, devices: accounts.devices,
         provisioning: ProvisioningController(hub: local.hub, limiter: coordination), keys: keys, messages: messages),
       elsewhere: contacts == nil ? .lookUps : nil
     ) { router in
@@ -153,9 +153,10 @@ private struct AccountControllers {
       clock: .system)
   }
 
-  func push(_ webPush: PushController.WebPushTerms) -> PushController {
+  func push(_ webPush: PushController.WebPushTerms, limiter: any RateLimiter) -> PushController {
     PushController(
-      store: storage, accounts: local.accounts, directory: directory, webPush: webPush, clock: .system)
+      store: storage, accounts: local.accounts, directory: directory, limiter: limiter, webPush: webPush,
+      clock: .system)
   }
 
   var lock: LockController {

@@ -41,6 +41,9 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case preKeysTarget = "prekeys-target"
   /// Explicit receipts.
   case receipts
+  /// What an account changes of itself: prekeys, attributes, push registrations. Each is a write, and peers are told of
+  /// some.
+  case accountChanges = "account-changes"
   /// One peer's limits here: requests, messages and receipts for our devices, bytes of bodies, and one-time keys.
   case peerRequests = "peer-requests"
   case peerRecipients = "peer-recipients"
@@ -88,6 +91,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .registrationLock: Bucket(size: 10, perMinute: 10.0 / 1440)
     case .preKeysTarget: Bucket(size: 20, perMinute: 1)
     case .receipts: Bucket(size: 300, perMinute: 300)
+    case .accountChanges: Bucket(size: 240, perMinute: 60)
     case .peerRequests, .peerRecipients: Bucket(size: 60_000, perMinute: 120_000)
     case .peerReceipts: Bucket(size: 60_000, perMinute: 60_000)
     case .peerBytes: Bucket(size: 256_000_000, perMinute: 512_000_000)
@@ -130,6 +134,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .preKeysTarget:
       "One-time keys that all accounts and peers together draw of one device; beyond it the key of last resort serves."
     case .receipts: "Explicit receipts of one account."
+    case .accountChanges:
+      "Prekeys uploaded, attributes and push registrations set or cleared, by one account with all its devices."
     case .peerRequests: "Requests of one peer; a batch of messages or draws is one request."
     case .peerRecipients: "Messages and receipts of one peer for devices here."
     case .peerBytes: "Bytes that one peer sends."
