@@ -107,7 +107,7 @@ apt update
 cp "$first" "$tree/tmp/first.deb"
 cp "$second" "$tree/tmp/second.deb"
 apt install -y --no-install-recommends /tmp/first.deb
-inside relay --version | grep -q "^relay " || die "the program does not start"
+inside relay --version | grep "^relay " >/dev/null || die "the program does not start"
 [ "$(inside stat -c '%U %a' /var/lib/relay)" = "relay 700" ] || die "/var/lib/relay is not relay's alone"
 [ "$(inside stat -c '%U %a' /etc/relay/credentials)" = "root 700" ] || die "/etc/relay/credentials is not root's alone"
 [ "$(inside id -un relay)" = relay ] || die "there is no user relay"
