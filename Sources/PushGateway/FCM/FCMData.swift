@@ -139,7 +139,7 @@ extension JSONValue {
 }
 
 extension JSONObject {
-  /// Of names and texts.
+  /// The bytes of all names and texts.
   fileprivate var textBytes: Int {
     reduce(0) { $0 + $1.key.text.utf8.count + ($1.value.text?.utf8.count ?? 0) }
   }

@@ -41,8 +41,8 @@ package enum LimiterName: String, Sendable, CaseIterable {
   case preKeysTarget = "prekeys-target"
   /// Explicit receipts.
   case receipts
-  /// What an account changes of itself: prekeys, attributes, push registrations. Each is a write, and peers are told of
-  /// some.
+  /// Changes that an account makes of itself: prekeys, attributes, push registrations. Each is a write, and peers are
+  /// told of some.
   case accountChanges = "account-changes"
   /// One peer's limits here: requests, messages and receipts for our devices, bytes of bodies, and one-time keys.
   case peerRequests = "peer-requests"
