@@ -93,6 +93,13 @@ import X509
     #expect(breaker.answered() == .closed(isOurs: true))
     #expect(breaker.failed(.refused, now: time(61)) == .opened(.refused, isOurs: true))
     #expect(!breaker.isPrivate)
+    // A clock that jumps back ends the reserve.
+    var jumped = PeerBreaker()
+    #expect(jumped.failed(.refused, now: time(100)) == .opened(.refused, isOurs: true))
+    #expect(jumped.sharedConditionRead(jumped.condition, now: time(100)) == .none)
+    #expect(jumped.sharedConditionRead(.reachable, now: time(101)) == .closed(isOurs: false))
+    #expect(jumped.failed(.refused, now: time(50)) == .opened(.refused, isOurs: true))
+    #expect(!jumped.isPrivate)
     // A word of others that has ended contradicts nobody who only heard it.
     var hearer = PeerBreaker()
     let away = PeerCondition.unreachable(.network, since: noon)

@@ -12,10 +12,11 @@ package enum FCMMessage: Sendable, Equatable {
   /// - Parameter options: the app's `fcm_options`, the base of the message; its `android` is an object where it has
   ///   one.
   package init(_ notification: PushNotification, device: NotifiedDevice, options: JSONObject, sendsCounts: Bool) {
-    switch FCMData(notification, device: device, sendsCounts: sendsCounts, fittedTo: Self.room(beside: options)) {
+    let room = Self.room(beside: options)
+    switch FCMData(notification, device: device, sendsCounts: sendsCounts, fittedTo: room) {
     case .unusableDefault: self = .unusableDefault
     case .nothing: self = .nothing
-    case .data(let data) where data.textBytes > Self.room(beside: options): self = .tooLarge
+    case .data(let data) where data.textBytes > room: self = .tooLarge
     case .data(let data):
       var message = options
       message["data"] = .object(data)
