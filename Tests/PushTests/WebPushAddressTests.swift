@@ -1,4 +1,3 @@
-import Glibc
 import NIOCore
 import NIOPosix
 import RelayCore
@@ -57,40 +56,6 @@ import Testing
     #expect(outcome == .temporary(.resolverBusy))
     #expect(PushBreaker.Verdict(outcome, isRushed: false) == .nothing)
   }
-
-  @Test func `one look-up serves all who ask for a host`() async throws {
-    let asked = Mutex<[String]>([])
-    let gate = Gate()
-    let resolver = HostResolver.threads { host in
-      asked.withLock { $0.append(host) }
-      gate.wait()
-      return ["1.1.1.1"]
-    }
-    // A caller that gives up ends no other caller's look-up, and none needs another one.
-    for _ in 0..<100 { #expect(await resolver.addresses("slow.test", .zero) != ["1.1.1.1"]) }
-    async let answer = resolver.addresses("slow.test", .seconds(60))
-    try await eventually("it is looked up") { asked.withLock { $0 } == ["slow.test"] }
-    gate.open()
-    #expect(await answer == ["1.1.1.1"])
-  }
-
-  /// Four others hang: what waits for a thread has not been asked.
-  @Test func `a look-up that waits for a thread is no missing name`() async throws {
-    let asked = Mutex(0)
-    let gate = Gate()
-    let resolver = HostResolver.threads { _ in
-      asked.withLock { $0 += 1 }
-      gate.wait()
-      return []
-    }
-    for number in 0..<4 { _ = await resolver.addresses("hangs\(number).test", .zero) }
-    try await eventually("all threads hang") { asked.withLock { $0 } == 4 }
-    #expect(await resolver.addresses("waits.test", .milliseconds(1)) == nil)
-    #expect(await resolver.addresses("hangs0.test", .milliseconds(1)) == [])
-    for number in 5..<64 { _ = await resolver.addresses("more\(number).test", .zero) }
-    #expect(await resolver.addresses("full.test", .seconds(60)) == nil)
-    gate.open()
-  }
 }
 
 /// A resolver's answers, until a test says otherwise.
@@ -99,11 +64,4 @@ private final class Answers: Sendable {
   init(_ addresses: [String]?) { state = Mutex(addresses) }
   var current: [String]? { state.withLock { $0 } }
   func become(_ addresses: [String]?) { state.withLock { $0 = addresses } }
-}
-
-/// Holds threads until it is opened.
-private final class Gate: Sendable {
-  private let isOpen = Mutex(false)
-  func open() { isOpen.withLock { $0 = true } }
-  func wait() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
 }
