@@ -4,7 +4,7 @@ import Synchronization
 /// Looks hosts up on threads: one look-up of a host at a time, for all who ask meanwhile.
 ///
 /// Anybody may name a host that never answers, a push subscription's for one. So a host that is known to answer goes
-/// first, the longer the better, and has threads and room that no other host takes.
+/// first, the more often the better, and has threads and room that hosts without a prompt last answer do not take.
 final class ResolverThreads: Sendable {
   fileprivate typealias Answer = Waiter<[String]>
   fileprivate struct LookUp {
