@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import Synchronization
 import TestSupport
 import TestTags
@@ -92,6 +92,7 @@ private final class NameServer: Sendable {
     var hangs: Set<String> = []
   }
   private let state = Mutex(State())
+  private let changed = NSCondition()
 
   /// Hosts in the order in which they were asked for.
   var asked: [String] { state.withLock(\.asked) }
@@ -101,12 +102,19 @@ private final class NameServer: Sendable {
       $0.answers[host] = addresses
       $0.hangs.remove(host)
     }
+    tell()
   }
-  func answerAll() { state.withLock { $0.hangs = [] } }
+  func answerAll() {
+    state.withLock { $0.hangs = [] }
+    tell()
+  }
+  private func tell() { changed.withLock { changed.broadcast() } }
 
   func lookUp(_ host: String) -> [String] {
     state.withLock { $0.asked.append(host) }
-    while state.withLock({ $0.hangs.contains(host) }) { usleep(1000) }
+    changed.withLock {
+      while state.withLock({ $0.hangs.contains(host) }) { changed.wait() }
+    }
     return state.withLock { $0.answers[host] ?? ["1.1.1.1"] }
   }
 }
@@ -114,6 +122,14 @@ private final class NameServer: Sendable {
 /// Holds threads until it is opened.
 private final class Gate: Sendable {
   private let isOpen = Mutex(false)
-  func open() { isOpen.withLock { $0 = true } }
-  func wait() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
+  private let changed = NSCondition()
+  func open() {
+    isOpen.withLock { $0 = true }
+    changed.withLock { changed.broadcast() }
+  }
+  func wait() {
+    changed.withLock {
+      while !isOpen.withLock({ $0 }) { changed.wait() }
+    }
+  }
 }
