@@ -108,6 +108,38 @@ import X509
     #expect(hearer.failed(.refused, now: noon) == .opened(.refused, isOurs: true))
   }
 
+  /// All processes of an operator may have been contradicted, by a peer that restarts for one.
+  @Test func `what a contradicted process still finds after a minute, others are told`() {
+    var breaker = PeerBreaker()
+    var now = noon
+    func contradict() {
+      #expect(breaker.sharedConditionRead(breaker.condition, now: now) == .none)
+      now = now.adding(.seconds(1))
+      #expect(breaker.sharedConditionRead(.reachable, now: now) == .closed(isOurs: false))
+      #expect(breaker.failed(.certificate, now: now) == .opened(.certificate, isOurs: true))
+      #expect(breaker.isPrivate)
+    }
+    #expect(breaker.failed(.certificate, now: now) == .opened(.certificate, isOurs: true))
+    // Contradicted again and again, it waits for longer each time.
+    for seconds in [60, 120, 240, 480, 960, 960] {
+      contradict()
+      now = now.adding(.seconds(seconds - 1))
+      #expect(breaker.failed(.certificate, now: now) == .none)
+      #expect(breaker.isPrivate)
+      now = now.adding(.seconds(1))
+      #expect(breaker.failed(.certificate, now: now) == .disclosed)
+      #expect(breaker.condition == .unreachable(.certificate, since: now) && !breaker.isPrivate)
+      #expect(breaker.failed(.certificate, now: now) == .none)
+    }
+    #expect(breaker.answered() == .closed(isOurs: true))
+    #expect(breaker.failed(.certificate, now: now) == .opened(.certificate, isOurs: true))
+    contradict()
+    now = now.adding(.seconds(60))
+    // What it finds then is news in two ways.
+    #expect(breaker.failed(.refused, now: now) == .redefined(.refused))
+    #expect(!breaker.isPrivate)
+  }
+
   @Test func `only the peer's own failures count against it`() {
     let failures: [(PeerFailure, PeerFault?)] = [
       (.busy, nil), (.cancelled, nil), (.retired, nil), (.halted(.silent), nil), (.answerTooLarge, nil),

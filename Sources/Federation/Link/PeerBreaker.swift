@@ -18,13 +18,17 @@ package struct PeerBreaker: Sendable, Equatable {
     case opened(PeerFault, isOurs: Bool)
     /// Open as before, for another reason: other processes are to be told.
     case redefined(PeerFault)
+    /// Open as before, and private no more: other processes are to be told.
+    case disclosed
     case closed(isOurs: Bool)
   }
 
   package static let failuresMax = 3
-  /// How long this process keeps its openings to itself after another one has contradicted it. A process that alone does
-  /// not reach the peer would else take all others off it, time after time.
+  /// How long this process keeps its openings to itself after another one has contradicted it: twice as long each time,
+  /// until the peer answers it. A process that alone does not reach the peer would else take all others off it, time
+  /// after time. What it still finds behind that is told: others may have found it and keep it to themselves, too.
   package static let reserve = Duration.seconds(60)
+  package static let reserveMax = reserve * 16
   /// A finding that is withdrawn within this time was contradicted. Behind it the peer may have come back.
   package static let contradiction = Duration.seconds(10)
 
@@ -39,6 +43,10 @@ package struct PeerBreaker: Sendable, Equatable {
   package private(set) var isPrivate = false
   /// When another process last contradicted this one; nil before.
   private var contradicted: Timestamp?
+  /// How long it keeps what it finds to itself from then on.
+  private var reserve = PeerBreaker.reserve
+  /// Whether the peer has answered it since.
+  private var hasAnswered = true
 
   package init() {}
 
@@ -53,6 +61,7 @@ package struct PeerBreaker: Sendable, Equatable {
 
   /// The peer answered, whatever it was.
   package mutating func answered() -> Change {
+    hasAnswered = true
     guard case .open(_, let since) = state else {
       state = .closed(failures: 0)
       return .none
@@ -66,6 +75,12 @@ package struct PeerBreaker: Sendable, Equatable {
     switch state {
     case .open(let former, let since):
       isOwn = true
+      if isPrivate, !isReserved(at: now) {
+        isPrivate = false
+        // Others may contradict it from now on.
+        state = .open(fault, since: max(now, Timestamp(millis: since.millis + 1)))
+        return fault == former ? .disclosed : .redefined(fault)
+      }
       guard fault != former else { return .none }
       state = .open(fault, since: since)
       return isPrivate ? .none : .redefined(fault)
@@ -101,16 +116,21 @@ package struct PeerBreaker: Sendable, Equatable {
       return .none
     case (.open(_, let since), .reachable):
       guard case .unreachable(_, since) = former else { return .none }
-      if isOwn, now < since.adding(Self.contradiction) { contradicted = now }
+      if isOwn, now < since.adding(Self.contradiction) { noteContradiction(at: now) }
       close(since)
       return .closed(isOurs: false)
     case (.closed, .reachable): return .none
     }
   }
 
+  private mutating func noteContradiction(at now: Timestamp) {
+    reserve = hasAnswered ? Self.reserve : min(reserve * 2, Self.reserveMax)
+    (contradicted, hasAnswered) = (now, false)
+  }
+
   /// A clock that jumps back must not make the reserve last.
   private func isReserved(at now: Timestamp) -> Bool {
-    contradicted.map { now >= $0 && now < $0.adding(Self.reserve) } ?? false
+    contradicted.map { now >= $0 && now < $0.adding(reserve) } ?? false
   }
 
   private mutating func close(_ since: Timestamp) {

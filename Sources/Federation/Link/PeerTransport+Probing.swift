@@ -69,6 +69,7 @@ extension PeerTransport {
       logger.notice(
         "peer does not answer, for another reason", metadata: ["peer": "\(link.name)", "fault": "\(fault.rawValue)"])
       share(link)
+    case .disclosed: share(link)
     case .closed(let isOurs):
       link.show(isAvailable: true)
       logger.notice("peer answers again", metadata: ["peer": "\(link.name)"])

@@ -246,7 +246,7 @@ struct OutboxSimulation {
         }
       }
       if isOurs, !processes[process].breaker.isPrivate { share(process) }
-    case .redefined: share(process)
+    case .redefined, .disclosed: share(process)
     case .closed(let isOurs):
       outcome.closed.append((queue.now - back).inSeconds)
       if isOurs { share(process) }
