@@ -43,4 +43,11 @@ package final class BlockingThreads: Sendable {
   ) async throws(Failure) -> Value? {
     try await BlockingWork.run(on: pool, work)
   }
+
+  /// Runs `work` without a wait for its end; not at all when the process is ending.
+  package func begin(_ work: @escaping @Sendable () -> Void) {
+    pool.submit { state in
+      if case .active = state { work() }
+    }
+  }
 }

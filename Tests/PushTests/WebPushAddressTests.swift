@@ -47,6 +47,47 @@ import Testing
     }
   }
 
+  @Test func `an address that could not be checked for a day serves no longer`() async throws {
+    let answers = Answers(["1.1.1.1"])
+    let services = WebPushServices(
+      allowsPrivate: false, connectionsMax: 1, trust: [], resolver: HostResolver { _, _ in answers.current },
+      addressLife: .zero, addressKept: .zero,
+      makeToken: { _ in SharedToken { .failure(.init(outcome: .temporary(.lost))) } })
+    let endpoint = try #require(WebPushEndpoint("https://push.test/x"))
+    _ = try await services.service(for: endpoint, until: .patient)
+    answers.become([])
+    for _ in 0..<2 {
+      await #expect(throws: WebPushServices.Refusal(outcome: .temporary(.unresolved))) {
+        _ = try await services.service(for: endpoint, until: .patient)
+      }
+    }
+  }
+
+  @Test func `hosts that never answer stop no service that is known`() async throws {
+    let gate = BlockingGate()
+    defer { gate.open() }
+    let resolver = HostResolver.threads { host in
+      if host.hasPrefix("hangs") { gate.wait() }
+      return ["1.1.1.1"]
+    }
+    let services = WebPushServices(
+      allowsPrivate: false, connectionsMax: 1, trust: [], resolver: resolver, addressLife: .zero,
+      makeToken: { _ in SharedToken { .failure(.init(outcome: .temporary(.lost))) } })
+    let endpoint = try #require(WebPushEndpoint("https://push.test/x"))
+    let first = try await services.service(for: endpoint, until: .patient)
+    for number in 0..<64 { _ = await resolver.addresses("hangs\(number).test", .zero) }
+    // The one that looks the name up, and those that come meanwhile.
+    for _ in 0..<3 { #expect(try await services.service(for: endpoint, until: .patient).client === first.client) }
+    let new = try #require(WebPushEndpoint("https://new.test/x"))
+    await #expect(throws: WebPushServices.Refusal(outcome: .temporary(.resolverBusy))) {
+      _ = try await services.service(for: new, until: .patient)
+    }
+    gate.open()
+    try await eventually("the new one is known, too") {
+      (try? await services.service(for: new, until: .patient)) != nil
+    }
+  }
+
   @Test func `a full resolver counts against no push service`() async throws {
     let site = try PushSite()
     try site.files.makeVAPIDKey()

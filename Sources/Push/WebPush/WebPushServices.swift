@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// The chooser of an endpoint may also answer for its name. So a connection goes to the very address that was
 /// checked, never to another address that the name has by then (DNS rebinding). A name is looked up again now and
-/// then.
+/// then. Meanwhile its address serves on, and for a day while there is no answer. Filling the resolver with names
+/// that never answer stops no service that is known (RFC 8767 names one to three days).
 final class WebPushServices: Sendable {
   struct Service: Sendable {
     let client: PushClient
@@ -31,27 +32,31 @@ final class WebPushServices: Sendable {
 
   /// The least recently used ones are given up; their requests end first.
   private static let servicesMax = 256
-  /// How long a checked address is used while its name cannot be looked up, and how soon that is tried again.
-  private static let addressKept = Duration.seconds(300)
-  private static let lookUpPause = Duration.seconds(10)
+  /// How soon a name that could not be looked up is tried again, and how long that may take. As RFC 8767 (5).
+  private static let lookUpPause = Duration.seconds(30)
+  private static let lookUpLimit = Duration.milliseconds(1800)
   private let allowsPrivate: Bool
   private let connectionsMax: Int
   private let trust: [NIOSSLCertificate]
   private let resolver: HostResolver
   /// How long a looked-up address holds.
   private let addressLife: Duration
+  /// How long a checked address is used while its name cannot be looked up.
+  private let addressKept: Duration
   private let makeToken: @Sendable (_ origin: String) -> SharedToken
   private let services = Mutex<[String: Service]>([:])
 
   init(
     allowsPrivate: Bool, connectionsMax: Int, trust: [NIOSSLCertificate], resolver: HostResolver,
-    addressLife: Duration = .seconds(60), makeToken: @escaping @Sendable (_ origin: String) -> SharedToken
+    addressLife: Duration = .seconds(60), addressKept: Duration = .seconds(86400),
+    makeToken: @escaping @Sendable (_ origin: String) -> SharedToken
   ) {
     self.allowsPrivate = allowsPrivate
     self.connectionsMax = connectionsMax
     self.trust = trust
     self.resolver = resolver
     self.addressLife = addressLife
+    self.addressKept = addressKept
     self.makeToken = makeToken
   }
 
@@ -63,7 +68,12 @@ final class WebPushServices: Sendable {
     let now = ContinuousClock.now
     let known = services.withLock { services in
       services[endpoint.origin]?.used = now
-      return services[endpoint.origin]
+      let known = services[endpoint.origin]
+      // One request looks the name up. The others use what is there, if it answers.
+      if let known, known.recheck <= now, !known.isFailed, now - known.checked < addressKept {
+        services[endpoint.origin]?.recheck = now + Self.lookUpPause
+      }
+      return known
     }
     if let known, now < known.recheck { return known }
     if ClientAddress(text: endpoint.host) != nil {
@@ -71,9 +81,10 @@ final class WebPushServices: Sendable {
       return keep(known, endpoint, address: nil)
     }
     // With an address at hand some time must be left to use it.
-    let addresses = await resolver.addresses(endpoint.host, known == nil ? deadline - now : (deadline - now) / 2)
+    let limit = known == nil ? deadline - now : min((deadline - now) / 2, Self.lookUpLimit)
+    let addresses = await resolver.addresses(endpoint.host, limit)
     guard let addresses, !addresses.isEmpty else {
-      if let known, now - known.checked < Self.addressKept { return keepUnresolved(known, endpoint) }
+      if let known, now - known.checked < addressKept { return keepUnresolved(known, endpoint) }
       throw Refusal(outcome: .temporary(addresses == nil ? .resolverBusy : .unresolved))
     }
     // One is enough to make the name suspect.
