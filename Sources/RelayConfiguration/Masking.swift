@@ -10,8 +10,8 @@ enum Masking {
     }
   }
 
-  /// Hides the password of a URL, wherever it stands: before the last `@` ahead of the query, or in an item of the query
-  /// whose name says so. Hides rather too much of a URL that is malformed.
+  /// Hides the password of a URL, wherever it stands: before the last `@` ahead of the query, or in an item of the
+  /// query whose name says so. Hides rather too much of a URL that is malformed.
   static func withoutPasswords(_ url: String) -> String {
     guard let scheme = url.firstRange(of: "://") else { return url }
     var rest = url[scheme.upperBound...]

@@ -63,7 +63,7 @@ extension Request {
         whole = part
         continue
       }
-      let held = partial ?? room.begin()
+      let held = partial ?? PartialBody(in: room)
       partial = held
       guard held.append(part) else { throw Self.noRoom }
     }

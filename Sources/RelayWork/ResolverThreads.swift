@@ -19,7 +19,7 @@ final class ResolverThreads: Sendable {
   }
 
   fileprivate enum Place {
-    /// Of the queue: nobody asked for the host before.
+    /// Nobody asked for the host before.
     case first
     case joined
     case answered([String])

@@ -51,8 +51,8 @@ package struct WakeBackOff: Sendable {
     return Swift.max(wait * (0.8 + 0.4 * spread), asked ?? .zero)
   }
 
-  /// The wait of a push that the lane kept back for a service in trouble. Of other providers one job at a time is
-  /// claimed then. Jobs of WebPush are all claimed, and come back rarer the longer they have waited: devices of a
+  /// The wait of a push that the lane kept back for a service in trouble. One job at a time is claimed of other
+  /// providers then. Jobs of WebPush are all claimed, and come back rarer the longer they have waited: devices of a
   /// service that is down would else be claimed again and again.
   /// - Parameters:
   ///   - asked: until the lane lets one through.

@@ -43,7 +43,8 @@ struct PartBatch: Sendable {
 
 /// A batch with the answers of all parts: each look-up finds its contacts in it.
 ///
-/// A look-up does so in its own task, just before it writes its answer: so the codes are still in the processor's cache.
+/// A look-up does so in its own task, just before it writes its answer: so the codes are still in the processor's
+/// cache.
 final class AnsweredBatch: Sendable {
   private let batch: PartBatch
   private let answers: [Result<PartAnswers, Problem>?]

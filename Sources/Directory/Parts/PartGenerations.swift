@@ -3,9 +3,9 @@ import Synchronization
 
 /// The newest generation of the directory that a part has told of.
 ///
-/// A store that was put back has a new one. Each part then reads the directory anew, one sooner than another, and answers
-/// by the old one meanwhile. A process that stays behind for longer uses another store: whoever has registered since
-/// would be unknown to it for ever.
+/// A store that was put back has a new one. Each part then reads the directory anew, one sooner than another, and
+/// answers by the old one meanwhile. A process that stays behind for longer uses another store: whoever has registered
+/// since would be unknown to it for ever.
 final class PartGenerations: Sendable {
   private struct Newest {
     let generation: Int64

@@ -42,7 +42,8 @@ struct PartResponder: Sendable {
 
 /// The requests of one connection, one after the other. On its event loop alone.
 ///
-/// A request has ten seconds from its first byte to its last. Before it is known whom it is from, nothing of it is kept.
+/// A request has ten seconds from its first byte to its last. Before it is known whom it is from, nothing of it is
+/// kept.
 final class PartRequests: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart

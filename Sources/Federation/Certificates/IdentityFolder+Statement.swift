@@ -80,8 +80,8 @@ extension IdentityFolder {
     try write(String(decoding: issued.json, as: UTF8.self), to: issuedFile, mode: 0o644)
   }
 
-  /// The leaves that have not ended. If the file is lost, or is an older one, the leaves that the statement withdraws stay
-  /// withdrawn.
+  /// The leaves that have not ended. If the file is lost, or is an older one, the leaves that the statement withdraws
+  /// stay withdrawn.
   func loadIssued(now: Timestamp) throws(FederationError) -> IssuedLeaves {
     var issued = IssuedLeaves()
     if let text = try readText(issuedFile) {

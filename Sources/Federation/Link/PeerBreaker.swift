@@ -26,7 +26,7 @@ package struct PeerBreaker: Sendable, Equatable {
   package static let failuresMax = 3
   /// How long this process keeps its openings to itself after another one has contradicted it: twice as long each time,
   /// until the peer answers it. A process that alone does not reach the peer would else take all others off it, time
-  /// after time. What it still finds behind that is told: others may have found it and keep it to themselves, too.
+  /// after time. A finding that lasts for longer is told: others may have found it and keep it to themselves, too.
   package static let reserve = Duration.seconds(60)
   package static let reserveMax = reserve * 16
   /// A finding that is withdrawn within this time was contradicted. Behind it the peer may have come back.

@@ -46,7 +46,7 @@ package final class HandOverLedger: Sendable {
     self.clock = clock
     let (patience, silence) = (SharedCountdown(of: Self.patience), Silence())
     notes = Batcher(batchMax: Self.notesPerCall, waitingMax: Self.notesWaitingMax) { notes in
-      // Behind a store that does not answer they have waited long enough. Those that came first stand first.
+      // Behind a store that does not answer they have waited long enough. The first to come stand first.
       let isSilent = silence.isOn.load(ordering: .relaxed)
       let late = notes.prefix { isSilent && $0.came + Self.patience < .now }
       for note in late { note.finish(false) }

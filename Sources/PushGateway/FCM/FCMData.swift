@@ -54,7 +54,8 @@ enum FCMData: Sendable, Equatable {
 
   /// The data of the flat dialect, with the event's texts cut further where it has more than `bytesMax` bytes, and at
   /// last without the event's content. The service refuses a message that is too large, and anybody who may send an
-  /// event decides how much content it has: the homeserver would repeat it for a day, and hold all later ones behind it.
+  /// event decides how much content it has: the homeserver would repeat it for a day, and hold all later ones behind
+  /// it.
   ///
   /// It is larger where nothing helps: what the device itself has asked for is not cut.
   init(_ notification: PushNotification, device: NotifiedDevice, sendsCounts: Bool, fittedTo bytesMax: Int) {

@@ -82,8 +82,8 @@ package final class ProvisioningRegistry: Sendable {
     Task { [presence] in await presence.leave(address) }
   }
 
-  /// Called each second; every 15th time all entries are renewed. Who has waited for too long has to come again: places
-  /// are few, and a device that is to be linked is waited for by a person.
+  /// Called each second; every 15th time all entries are renewed. A device that has waited for too long has to come
+  /// again: places are few, and a person waits for a device that is to be linked.
   func renew(at now: ContinuousClock.Instant = .now) async {
     let old = state.withLock { $0.sessions.values.filter { $0.began + Self.lifetime < now } }
     for session in old { session.end(.tooOld) }

@@ -61,9 +61,9 @@ package struct LocalIntake: Intake {
     return acceptance
   }
 
-  /// Whether a peer hands over what was accepted before, and had not heard so. Its mailbox may be full by now, with this
-  /// very message perhaps, or have another device beside it. A refusal would tell the sender that a message that has
-  /// arrived has not.
+  /// Whether a peer hands over what was accepted before, and had not heard so. Its mailbox may be full by now, with
+  /// this very message perhaps, or have another device beside it. A refusal would tell the sender that a message that
+  /// has arrived has not.
   private func isRepeated(
     _ envelopes: [Envelope], from origin: Origin, _ refusal: Problem
   ) async throws(Problem) -> Bool {

@@ -10,8 +10,8 @@ import Synchronization
 /// Tells peers that messages of their accounts have arrived here, behind the back of the client that acknowledged them.
 ///
 /// Best effort: a receipt that its peer does not take, or that finds its queue full, is dropped and counted. Each peer
-/// has a queue and places of its own: one that is slow holds up no other. A process that is told to stop goes on for some
-/// seconds and counts what it still has then; what a killed one had is lost.
+/// has a queue and places of its own: one that is slow holds up no other. A process that is told to stop goes on for
+/// some seconds and counts what it still has then; what a killed one had is lost.
 package final class ReceiptForwarder: Service {
   fileprivate struct Lane {
     var waiting = Deque<DeliveryReceipt>()

@@ -64,7 +64,8 @@ private struct NotifySocket: Sendable {
   }
 
   /// Never waits: systemd judges by what it does not hear.
-  /// - Returns: false where the word did not go, as when the socket holds as many as it may (unix(7), `max_dgram_qlen`).
+  /// - Returns: false where the word did not go, as when the socket holds as many as it may (unix(7),
+  ///   `max_dgram_qlen`).
   @discardableResult func send(_ text: String) -> Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return false }

@@ -136,12 +136,7 @@ package enum LimiterName: String, Sendable, CaseIterable {
     case .receipts: "Explicit receipts of one account."
     case .accountChanges:
       "Prekeys uploaded, attributes and push registrations set or cleared, by one account with all its devices."
-    case .peerRequests: "Requests of one peer; a batch of messages or draws is one request."
-    case .peerRecipients: "Messages and receipts of one peer for devices here."
-    case .peerBytes: "Bytes that one peer sends."
-    case .peerPreKeys: "Prekeys that one peer asks for."
-    case .peerReceipts: "Receipts of one peer, from all of its accounts."
-    case .peerTokens: "Contact tokens that one peer asks for."
+    case .peerRequests, .peerRecipients, .peerBytes, .peerPreKeys, .peerReceipts, .peerTokens: meaningOfPeers
     case .obliviousElements: "Contacts that one account has evaluated in oblivious look-ups."
     case .obliviousPages: "Pages of outputs that one account reads in oblivious look-ups."
     case .notificationLookups:
@@ -152,6 +147,18 @@ package enum LimiterName: String, Sendable, CaseIterable {
     // (docs/federation.md), the reference of device notifications gives 60 retrievals a minute, and probes answer a
     // person at a terminal.
     case .peerProbes, .messagesWaited, .notificationRetrievals, .notificationSubscriptions: nil
+    }
+  }
+
+  private var meaningOfPeers: String? {
+    switch self {
+    case .peerRequests: "Requests of one peer; a batch of messages or draws is one request."
+    case .peerRecipients: "Messages and receipts of one peer for devices here."
+    case .peerBytes: "Bytes that one peer sends."
+    case .peerPreKeys: "Prekeys that one peer asks for."
+    case .peerReceipts: "Receipts of one peer, from all of its accounts."
+    case .peerTokens: "Contact tokens that one peer asks for."
+    default: nil
     }
   }
 }

@@ -55,8 +55,8 @@ package enum PresenceEvent: Sendable, Equatable {
 package struct WakeUpOutcome: Sendable, Equatable {
   /// Devices that are not connected anywhere. In no order.
   package var absent: [DeviceAddress]
-  /// Devices whose processes were not reached, or are not known, in no order: those that are connected read the store by
-  /// themselves before long. The processes of all others were told.
+  /// Devices whose processes were not reached, or are not known, in no order: those that are connected read the store
+  /// by themselves before long. The processes of all others were told.
   package var unknown: [DeviceAddress]
 
   package init(absent: [DeviceAddress] = [], unknown: [DeviceAddress] = []) {

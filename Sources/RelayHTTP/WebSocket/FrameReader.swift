@@ -56,6 +56,12 @@ struct FrameReader {
   /// Whether a message, or a frame, has begun and not ended.
   var isInMidst: Bool { kind != nil || frame != nil || headCount > 0 }
 
+  /// The memory of the message that has come in part.
+  var heldBytes: Int { message.storageCapacity }
+
+  /// Lets go of what has come in part: the caller reads no more.
+  mutating func drop() { self = FrameReader(messageBytesMax: messageBytesMax) }
+
   /// - Returns: what comes next in `bytes`; nil once all of them are taken.
   mutating func next(_ bytes: inout ByteBuffer) -> Event? {
     while true {

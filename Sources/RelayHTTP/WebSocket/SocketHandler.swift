@@ -35,6 +35,10 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
   private var bufferUse = BufferUse.used
   private var phase = Phase.open
   private var reader: FrameReader
+  private let room: BodyRoom
+  /// The place of a message that has come in part; nil while that is little. And the bytes that are counted for it.
+  private var place: BodyPlace?
+  private var placeBytes = 0
   private var pace: SocketPace
   private var session: (any SocketSession)?
   private var context: ChannelHandlerContext?
@@ -53,10 +57,14 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
   /// The payload of the latest ping that came while nothing could be written.
   private var ping: ByteBuffer?
 
-  /// - Parameter buffers: TLS's; nil without TLS.
+  /// - Parameters:
+  ///   - buffers: TLS's; nil without TLS.
+  ///   - room: for messages that have come in part.
   init(
-    _ limits: SocketLimits, _ times: SocketTimes, watch: SocketWatch, buffers: TLSBuffers?, eventLoop: any EventLoop
+    _ limits: SocketLimits, _ times: SocketTimes, watch: SocketWatch, buffers: TLSBuffers?, room: BodyRoom = .process,
+    eventLoop: any EventLoop
   ) {
+    self.room = room
     self.watch = watch
     self.buffers = buffers
     self.eventLoop = eventLoop
@@ -126,6 +134,8 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
     session = nil
     context = nil
     ping = nil
+    reader.drop()
+    leavePlace()
   }
 
   // MARK: Reading
@@ -136,6 +146,7 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
     buffers?.delivered(bytes)
     let now = NIODeadline.now()
     while canRead, let event = reader.next(&bytes) { take(event, now) }
+    holdPart()
     pace.received(isInMidst: reader.isInMidst, now: now)
   }
 
@@ -154,7 +165,9 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
       guard case .closing(let since, _) = phase else { return self.close(close, .malformed, isDeaf: true) }
       phase = .closing(since: since, isDeaf: true)
       return
-    case .message: pace.messageEnded()
+    case .message:
+      pace.messageEnded()
+      leavePlace()
     // Large fragments are bounded by the message that they are part of.
     case .fragment(let count) where count >= Self.fragmentBytesMin: return
     case .fragment, .ping, .pong: break
@@ -173,6 +186,40 @@ final class SocketHandler: ChannelInboundHandler, Socket, Watched {
 
   /// Smaller ones count as messages.
   private static let fragmentBytesMin = 1024
+
+  /// Counts the memory of a message whose rest has not come.
+  private func holdPart() {
+    let bytes = reader.heldBytes
+    guard bytes > max(Self.placeBytesMin, placeBytes), !isFinished else { return }
+    let place = self.place ?? takePlace()
+    let growth = bytes - placeBytes
+    placeBytes = bytes
+    _ = place.grow(by: growth)
+  }
+
+  /// So much is what any connection takes.
+  private static let placeBytesMin = 16 << 10
+
+  private func takePlace() -> BodyPlace {
+    let handler = NIOLoopBound(self, eventLoop: eventLoop)
+    let place = room.begin { [eventLoop] in eventLoop.execute { handler.value.giveWay() } }
+    self.place = place
+    return place
+  }
+
+  private func leavePlace() {
+    place?.end()
+    (place, placeBytes) = (nil, 0)
+  }
+
+  /// Others need the memory. The message may have ended meanwhile: then nothing has to give way.
+  private func giveWay() {
+    guard place?.hasEnded == true else { return }
+    leavePlace()
+    reader.drop()
+    guard case .closing(let since, _) = phase else { return close(.tryLater, .tooMuch, isDeaf: true) }
+    phase = .closing(since: since, isDeaf: true)
+  }
 
   private func clientClosed(_ code: UInt16?) {
     guard let context else { return }

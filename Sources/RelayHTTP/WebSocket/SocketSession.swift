@@ -90,6 +90,8 @@ package struct SocketClose: Sendable, Equatable {
   package static let internalError = SocketClose(1011, "Internal error")
   /// The process stops: come back, to another one.
   package static let restart = SocketClose(1012, "Service restart")
+  /// The message has given way to others (`BodyRoom`).
+  package static let tryLater = SocketClose(1013, "Try again later")
   /// The JSON dialect's word for wrong credentials.
   package static let unauthorized = SocketClose(4001, "Unauthorized")
 }

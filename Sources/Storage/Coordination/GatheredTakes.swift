@@ -6,9 +6,9 @@ import Synchronization
 /// connection, nearly as much for one charge as for dozens. A lone charge waits for nothing.
 ///
 /// One script is under way at a time; in a cluster one for each of some ranges of slots, so that a node that does not
-/// answer holds up no charges of the others'. Each charge is judged by itself, in the order of arrival. Behind a script that took
-/// longer than `patience`, a charge that has waited for as long is not sent any more: a Redis that answers slowly would
-/// hold requests up more than one that is gone.
+/// answer holds up no charges of the others'. Each charge is judged by itself, in the order of arrival. Behind a script
+/// that took longer than `patience`, a charge that has waited for as long is not sent any more: a Redis that answers
+/// slowly would hold requests up more than one that is gone.
 final class GatheredTakes: Sendable {
   /// One charge of one bucket or several, all or none; and behind them others, each by itself.
   struct Take: Sendable {

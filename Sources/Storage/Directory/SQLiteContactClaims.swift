@@ -1,5 +1,5 @@
-// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `peer_contacts` are claims. The oldest
-// claim of an active peer has the contact.
+// The ownership of contacts (docs/federation.md, "Whose a contact is"): the rows of `peer_contacts` are claims. The
+// oldest claim of an active peer has the contact.
 
 import GRDB
 package import RelayCore

@@ -77,8 +77,8 @@ struct RestoreCommand: AsyncParsableCommand {
       counts: counts, made: manifest.made, keptAs: kept, attachments: attachments, hasCertificates: hasCertificates)
   }
 
-  /// Brings all of the store's log into its file: the file alone is the store then. A store that is damaged, as many are
-  /// that a backup is to replace, cannot even be opened.
+  /// Brings all of the store's log into its file: the file alone is the store then. A store that is damaged, as many
+  /// are that a backup is to replace, cannot even be opened.
   private func settleStore(_ site: BackupSite) async throws {
     do throws(StoreError) {
       let store = try site.openStore(site.path)
@@ -97,8 +97,8 @@ struct RestoreCommand: AsyncParsableCommand {
   }
 
   /// Gives the store that is there a second name. It has its own too until the restored one takes that from it at
-  /// once: a command that is killed leaves the one or the other, and never none. A log whose store is gone gets the name
-  /// too: it would be taken for one of the restored store.
+  /// once: a command that is killed leaves the one or the other, and never none. A log whose store is gone gets the
+  /// name too: it would be taken for one of the restored store.
   /// - Returns: the second name; nil when there was nothing.
   private func keepStore(_ site: BackupSite) throws -> String? {
     let kept = "\(site.path).before-\(Timestamp.now.millis)"

@@ -8,8 +8,8 @@
 /// An asynchronous standby may lack registrations too, and gives their places in the directory's feeds again. Processes
 /// and peers then read the directory anew, as of another generation.
 ///
-/// `store_numbering` has one row: the server whose numbers the store gives. Whoever lets them leap locks it first: two
-/// at once could set a sequence back.
+/// `store_numbering` has one row: the server whose numbers the store gives. A process that lets them leap locks it
+/// first: two at once could set a sequence back.
 enum PostgresNumbering {
   static let schema = [
     """

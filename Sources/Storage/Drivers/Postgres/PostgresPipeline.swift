@@ -306,8 +306,7 @@ extension PostgresPipeline {
       hasEmptyAnswer = true
       return
     }
-    head = nil
-    hasEmptyAnswer = false
+    (head, hasEmptyAnswer) = (nil, false)
     switch (entries.first, answer) {
     case (.lineage, .result(let result)):
       lineage = PostgresLineage(result)

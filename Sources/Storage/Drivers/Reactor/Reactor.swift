@@ -10,8 +10,8 @@ import Synchronization
 
 /// An event loop on a thread of its own, over epoll.
 ///
-/// Lives until `stop`: its thread keeps it. Handlers run one at a time and must not block for long; only libpq's look-up
-/// of a name may, which delays nobody but the connections to PostgreSQL.
+/// Lives until `stop`: its thread keeps it. Handlers run one at a time and must not block for long; only libpq's
+/// look-up of a name may, which delays nobody but the connections to PostgreSQL.
 package final class Reactor: @unchecked Sendable {  // All mutable state but `inbox` is touched by the thread alone.
   /// The events that a descriptor is waited for, or ready for. An error or a hang-up makes it ready for both.
   package struct Interest: OptionSet, Sendable {

@@ -95,8 +95,8 @@ struct SentinelOpinions {
     return primary == nil
   }
 
-  /// Whether a majority of all sentinels names one primary now, none that answers another one, and none that is away has
-  /// to be heard.
+  /// Whether a majority of all sentinels names one primary now, none that answers another one, and none that is away
+  /// has to be heard.
   private func agree(at now: ContinuousClock.Instant) -> Bool {
     let present = opinions.filter { $0.fault == nil }
     guard 2 * present.count > opinions.count, case .primary(let address, _)? = present[0].answer else { return false }
