@@ -3,8 +3,8 @@ import Synchronization
 /// Looks hosts up on threads: one look-up of a host at a time, for all who ask meanwhile.
 ///
 /// Anybody may name a host whose name servers never answer, a push subscription's for one. Such hosts take the threads
-/// in turn with others. So an answer that came too late for its callers is kept for the next one: whoever asks again
-/// gets it in the end.
+/// in turn with others, and an answer may come after its callers have given up. It is kept for the next one a while: a
+/// caller that comes again need not wait behind them twice.
 final class ResolverThreads: Sendable {
   private typealias Answer = Waiter<[String]>
   fileprivate struct LookUp {
@@ -30,7 +30,8 @@ final class ResolverThreads: Sendable {
   /// Hosts asked for and not answered; more are not asked.
   fileprivate static let pendingMax = 64
   fileprivate static let lateMax = 256
-  fileprivate static let lateLife = Duration.seconds(60)
+  /// Longer than a full queue of hosts that never answer.
+  fileprivate static let lateLife = Duration.seconds(900)
 
   private let threads = BlockingThreads(threadsMax)
   private let state = Mutex(State())
@@ -57,7 +58,9 @@ final class ResolverThreads: Sendable {
     threads.begin { [self] in
       state.withLock { $0.pending[host]?.hasBegun = true }
       let addresses = lookUp(host)
-      state.withLock { $0.ended(host, addresses) }.end(with: addresses)
+      let isTaken = state.withLock { $0.ended(host) }.end(with: addresses)
+      guard !isTaken, !addresses.isEmpty else { return }
+      state.withLock { $0.late.insert(addresses, for: host, at: .now) }
     }
   }
 }
@@ -75,10 +78,8 @@ extension ResolverThreads.State {
   }
 
   /// - Returns: the callers that still wait.
-  fileprivate mutating func ended(_ host: String, _ addresses: [String]) -> [Waiter<[String]>] {
+  fileprivate mutating func ended(_ host: String) -> [Waiter<[String]>] {
     var lookUp = pending.removeValue(forKey: host)
-    let waiting = lookUp?.answers.takeAll() ?? []
-    if waiting.isEmpty, !addresses.isEmpty { late.insert(addresses, for: host, at: .now) }
-    return waiting
+    return lookUp?.answers.takeAll() ?? []
   }
 }

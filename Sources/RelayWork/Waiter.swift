@@ -18,18 +18,22 @@ package final class Waiter<Value: Sendable>: Sendable {
   package init() {}
 
   /// Hands the value over. Does nothing when another came before, or the waiter has given up.
-  package func end(with value: Value) {
-    let waiting = state.withLock { state -> CheckedContinuation<Value?, Never>? in
+  /// - Returns: whether it is taken.
+  @discardableResult
+  package func end(with value: Value) -> Bool {
+    let (waiting, isTaken) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, Bool) in
       switch state {
-      case .isExpected: state = .has(value)
+      case .isExpected:
+        state = .has(value)
+        return (nil, true)
       case .waits(let continuation):
         state = .isGone
-        return continuation
-      case .has, .isGone: break
+        return (continuation, true)
+      case .has, .isGone: return (nil, false)
       }
-      return nil
     }
     waiting?.resume(returning: value)
+    return isTaken
   }
 
   /// To be called once.
@@ -111,8 +115,10 @@ package struct Waiters<Value: Sendable>: Sendable {
 
 extension Sequence {
   /// Hands `value` to each.
-  package func end<Value>(with value: Value) where Element == Waiter<Value> {
-    for waiter in self { waiter.end(with: value) }
+  /// - Returns: whether anybody took it.
+  @discardableResult
+  package func end<Value>(with value: Value) -> Bool where Element == Waiter<Value> {
+    reduce(false) { $1.end(with: value) || $0 }
   }
 }
 

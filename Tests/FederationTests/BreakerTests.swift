@@ -131,8 +131,18 @@ import X509
       #expect(breaker.condition == .unreachable(.certificate, since: now) && !breaker.isPrivate)
       #expect(breaker.failed(.certificate, now: now) == .none)
     }
+    // An answer ends the long wait.
+    contradict()
     #expect(breaker.answered() == .closed(isOurs: true))
+    now = now.adding(.seconds(60))
     #expect(breaker.failed(.certificate, now: now) == .opened(.certificate, isOurs: true))
+    #expect(!breaker.isPrivate)
+    // So does a time without contradictions.
+    now = now.adding(.seconds(7200))
+    #expect(breaker.sharedConditionRead(breaker.condition, now: now) == .none)
+    #expect(breaker.sharedConditionRead(.reachable, now: now) == .closed(isOurs: false))
+    #expect(breaker.failed(.certificate, now: now) == .opened(.certificate, isOurs: true))
+    #expect(!breaker.isPrivate)
     contradict()
     now = now.adding(.seconds(60))
     // What it finds then is news in two ways.

@@ -63,6 +63,43 @@ import Testing
     }
   }
 
+  /// The name itself hangs: one request waits for it, and others do not.
+  @Test func `one request looks a known name up`() async throws {
+    let asked = Mutex(0)
+    let gate = Gate()
+    defer { gate.open() }
+    let services = WebPushServices(
+      allowsPrivate: false, connectionsMax: 1, trust: [],
+      resolver: HostResolver { _, limit in
+        let count = asked.withLock { asked in
+          asked += 1
+          return asked
+        }
+        guard count > 1 else { return ["1.1.1.1", "2606:4700::1"] }
+        // Some time is left for the push.
+        #expect(limit < .seconds(2))
+        await gate.wait()
+        return []
+      }, addressLife: .zero, makeToken: { _ in SharedToken { .failure(.init(outcome: .temporary(.lost))) } })
+    let endpoint = try #require(WebPushEndpoint("https://push.test/x"))
+    let first = try await services.service(for: endpoint, until: .patient)
+    async let asking = services.service(for: endpoint, until: .patient)
+    try await eventually("it is looked up") { asked.withLock { $0 } == 2 }
+    for _ in 0..<3 { #expect(try await services.service(for: endpoint, until: .patient).client === first.client) }
+    #expect(asked.withLock { $0 } == 2)
+    gate.open()
+    #expect(try await asking.client === first.client)
+    // Without an answer its other address is tried where the first one fails, and the first one again behind it.
+    for address in ["2606:4700::1", "1.1.1.1"] {
+      services.failed(try await services.service(for: endpoint, until: .patient), for: endpoint)
+      #expect(try await services.service(for: endpoint, until: .patient).address == address)
+      // Not at each request.
+      let count = asked.withLock { $0 }
+      #expect(try await services.service(for: endpoint, until: .patient).address == address)
+      #expect(asked.withLock { $0 } == count)
+    }
+  }
+
   @Test func `hosts that never answer stop no service that is known`() async throws {
     let gate = BlockingGate()
     defer { gate.open() }

@@ -24,9 +24,9 @@ package struct PeerBreaker: Sendable, Equatable {
   }
 
   package static let failuresMax = 3
-  /// How long this process keeps its openings to itself after another one has contradicted it: twice as long each time,
-  /// until the peer answers it. A process that alone does not reach the peer would else take all others off it, time
-  /// after time. A finding that lasts for longer is told: others may have found it and keep it to themselves, too.
+  /// How long this process keeps its openings to itself after another one has contradicted it: twice as long where
+  /// that comes time after time, until the peer answers it. A process that alone does not reach the peer would else take
+  /// all others off it again and again. A finding that lasts for longer is told: others may have found it and keep it to themselves, too.
   package static let reserve = Duration.seconds(60)
   package static let reserveMax = reserve * 16
   /// A finding that is withdrawn within this time was contradicted. Behind it the peer may have come back.
@@ -37,16 +37,14 @@ package struct PeerBreaker: Sendable, Equatable {
   private var shared = PeerCondition.reachable
   /// When the last opening had begun: the word of it may still come in from the table after it has ended.
   private var past: Timestamp?
-  /// Whether this process itself has found the peer unreachable.
-  private var isOwn = false
+  /// Whether this process has told others of the opening.
+  private var isTold = false
   /// Whether other processes are to know nothing of the opening.
   package private(set) var isPrivate = false
   /// When another process last contradicted this one; nil before.
   private var contradicted: Timestamp?
   /// How long it keeps what it finds to itself from then on.
   private var reserve = PeerBreaker.reserve
-  /// Whether the peer has answered it since.
-  private var hasAnswered = true
 
   package init() {}
 
@@ -61,7 +59,7 @@ package struct PeerBreaker: Sendable, Equatable {
 
   /// The peer answered, whatever it was.
   package mutating func answered() -> Change {
-    hasAnswered = true
+    reserve = Self.reserve
     guard case .open(_, let since) = state else {
       state = .closed(failures: 0)
       return .none
@@ -74,16 +72,17 @@ package struct PeerBreaker: Sendable, Equatable {
   package mutating func failed(_ fault: PeerFault, now: Timestamp) -> Change {
     switch state {
     case .open(let former, let since):
-      isOwn = true
       if isPrivate, !isReserved(at: now) {
-        isPrivate = false
+        (isTold, isPrivate) = (true, false)
         // Others may contradict it from now on.
         state = .open(fault, since: max(now, Timestamp(millis: since.millis + 1)))
         return fault == former ? .disclosed : .redefined(fault)
       }
       guard fault != former else { return .none }
       state = .open(fault, since: since)
-      return isPrivate ? .none : .redefined(fault)
+      if isPrivate { return .none }
+      isTold = true
+      return .redefined(fault)
     case .closed(let failures):
       guard fault.isFinal || failures + 1 >= Self.failuresMax else {
         state = .closed(failures: failures + 1)
@@ -92,7 +91,8 @@ package struct PeerBreaker: Sendable, Equatable {
       // Two openings in one millisecond would be taken for one.
       let since = past.map { max(now, Timestamp(millis: $0.millis + 1)) } ?? now
       state = .open(fault, since: since)
-      (isOwn, isPrivate) = (true, isReserved(at: now))
+      isPrivate = isReserved(at: now)
+      isTold = !isPrivate
       return .opened(fault, isOurs: true)
     }
   }
@@ -107,7 +107,7 @@ package struct PeerBreaker: Sendable, Equatable {
     case (.closed, .unreachable(let fault, let since)):
       guard since != past else { return .none }
       state = .open(fault, since: since)
-      (isOwn, isPrivate) = (false, false)
+      (isTold, isPrivate) = (false, false)
       return .opened(fault, isOurs: false)
     case (.open(let fault, _), .unreachable(_, let since)):
       // Another process was first: its word will be withdrawn for both.
@@ -116,7 +116,7 @@ package struct PeerBreaker: Sendable, Equatable {
       return .none
     case (.open(_, let since), .reachable):
       guard case .unreachable(_, since) = former else { return .none }
-      if isOwn, now < since.adding(Self.contradiction) { noteContradiction(at: now) }
+      if isTold, isNear(now, since) { noteContradiction(at: now) }
       close(since)
       return .closed(isOurs: false)
     case (.closed, .reachable): return .none
@@ -124,8 +124,14 @@ package struct PeerBreaker: Sendable, Equatable {
   }
 
   private mutating func noteContradiction(at now: Timestamp) {
-    reserve = hasAnswered ? Self.reserve : min(reserve * 2, Self.reserveMax)
-    (contradicted, hasAnswered) = (now, false)
+    let isRepeated = contradicted.map { now >= $0 && now < $0.adding(reserve * 2) } ?? false
+    reserve = isRepeated ? min(reserve * 2, Self.reserveMax) : Self.reserve
+    contradicted = now
+  }
+
+  /// A clock that jumped may have put `since` into the future.
+  private func isNear(_ now: Timestamp, _ since: Timestamp) -> Bool {
+    now < since.adding(Self.contradiction) && since < now.adding(Self.contradiction)
   }
 
   /// A clock that jumps back must not make the reserve last.
@@ -135,7 +141,7 @@ package struct PeerBreaker: Sendable, Equatable {
 
   private mutating func close(_ since: Timestamp) {
     past = since
-    (isOwn, isPrivate) = (false, false)
+    (isTold, isPrivate) = (false, false)
     state = .closed(failures: 0)
   }
 }

@@ -133,7 +133,8 @@ package final class PeerAddresses: Sendable {
   func lookUp(_ host: String) async throws(PeerFailure) -> [String] {
     if ClientAddress(text: host) != nil { return [host] }
     guard let addresses = await resolver.addresses(host, Self.lookUpLimit) else {
-      throw .unreachable(reason: "too many hosts are being looked up")
+      // That says nothing of this one.
+      throw .busy
     }
     guard !addresses.isEmpty else {
       throw .unreachable(reason: "\(host) has no address, or name servers do not answer")

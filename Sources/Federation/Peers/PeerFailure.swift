@@ -7,7 +7,7 @@ import RelayHTTP
 
 /// Why a peer gave no answer. Texts name neither path nor body.
 enum PeerFailure: Error, Equatable, CustomStringConvertible {
-  /// As many requests as one peer may hold are under way, or as many hand-overs wait.
+  /// As many requests as one peer may hold are under way, as many hand-overs wait, or as many names are looked up.
   case busy
   /// Not tried: the peer has not answered for a while, and is being probed.
   case halted(PeerFault)
@@ -53,7 +53,7 @@ enum PeerFailure: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .busy: "too many requests are under way to it"
+    case .busy: "too many requests are under way to it, or too many names are being looked up"
     case .halted(let fault): "it has not answered for a while (\(fault.rawValue))"
     case .unreachable(let reason): "no connection: \(reason)"
     case .privateAddress: "its URL leads to an address that is not a public one, and federation.allow-private is off"

@@ -9,13 +9,15 @@ import Synchronization
 ///
 /// The chooser of an endpoint may also answer for its name. So a connection goes to the very address that was
 /// checked, never to another address that the name has by then (DNS rebinding). A name is looked up again now and
-/// then. Meanwhile its address serves on, and for a day while there is no answer. Filling the resolver with names
-/// that never answer stops no service that is known (RFC 8767 names one to three days).
+/// then. Meanwhile its addresses serve on, and for a day while there is no answer (RFC 8767 names one to three days): a
+/// resolver that is full of names that never answer stops no service that this process knows.
 final class WebPushServices: Sendable {
   struct Service: Sendable {
     let client: PushClient
     /// nil where the endpoint names it itself.
     let address: String?
+    /// All that the name had at the last look-up, each of them checked; none where there is no name.
+    var addresses: [String]
     let token: SharedToken
     /// When the address was last among those of the name.
     var checked: ContinuousClock.Instant
@@ -78,13 +80,14 @@ final class WebPushServices: Sendable {
     if let known, now < known.recheck { return known }
     if ClientAddress(text: endpoint.host) != nil {
       guard isAllowed(endpoint.host) else { throw Refusal(outcome: .refused(.privateAddress)) }
-      return keep(known, endpoint, address: nil)
+      return keep(known, endpoint, addresses: [], at: nil)
     }
+    let usable = known.flatMap { now - $0.checked < addressKept ? $0 : nil }
     // With an address at hand some time must be left to use it.
-    let limit = known == nil ? deadline - now : min((deadline - now) / 2, Self.lookUpLimit)
+    let limit = usable == nil ? deadline - now : min((deadline - now) / 2, Self.lookUpLimit)
     let addresses = await resolver.addresses(endpoint.host, limit)
     guard let addresses, !addresses.isEmpty else {
-      if let known, now - known.checked < addressKept { return keepUnresolved(known, endpoint) }
+      if let usable { return keepUnresolved(usable, endpoint) }
       throw Refusal(outcome: .temporary(addresses == nil ? .resolverBusy : .unresolved))
     }
     // One is enough to make the name suspect.
@@ -92,12 +95,13 @@ final class WebPushServices: Sendable {
       forget(endpoint.origin)
       throw Refusal(outcome: .refused(.privateAddress))
     }
-    guard let known, let place = known.address.flatMap({ addresses.firstIndex(of: $0) }) else {
-      return keep(nil, endpoint, address: addresses[0])
-    }
-    // If one address does not answer, the next one is tried.
-    let next = known.isFailed ? (place + 1) % addresses.count : place
-    return keep(known, endpoint, address: addresses[next])
+    return keep(known, endpoint, addresses: addresses, at: next(known, among: addresses))
+  }
+
+  /// The address in use, while it answers; else the one behind it.
+  private func next(_ known: Service?, among addresses: [String]) -> String? {
+    guard let known, let place = known.address.flatMap({ addresses.firstIndex(of: $0) }) else { return addresses.first }
+    return known.isFailed ? addresses[(place + 1) % addresses.count] : known.address
   }
 
   /// `service` cannot be connected to: the next request looks its name up again.
@@ -115,23 +119,31 @@ final class WebPushServices: Sendable {
     services.withLock { $0[origin] = nil }
   }
 
-  /// Its name has no answer now: it serves as it is for a while.
+  /// Its name has no answer now: it serves by what is known of it for a while.
   private func keepUnresolved(_ known: Service, _ endpoint: WebPushEndpoint) -> Service {
-    services.withLock { services in
-      if services[endpoint.origin]?.client === known.client {
-        services[endpoint.origin]?.recheck = .now + Self.lookUpPause
-      }
-    }
-    return known
+    let present = services.withLock { $0[endpoint.origin] }
+    // Another request may have had an answer.
+    guard let present, present.client === known.client else { return present ?? known }
+    return keep(
+      known, endpoint, addresses: known.addresses, at: next(known, among: known.addresses), checked: known.checked,
+      life: Self.lookUpPause)
   }
 
-  private func keep(_ known: Service?, _ endpoint: WebPushEndpoint, address: String?) -> Service {
+  /// - Parameters:
+  ///   - checked: when the addresses were; nil: now.
+  ///   - life: how long they hold; nil for `addressLife`.
+  private func keep(
+    _ known: Service?, _ endpoint: WebPushEndpoint, addresses: [String], at address: String?,
+    checked: ContinuousClock.Instant? = nil, life: Duration? = nil
+  ) -> Service {
     let now = ContinuousClock.now
+    let (checked, recheck) = (checked ?? now, now + (life ?? addressLife))
     return services.withLock { services in
       // Another request may have made one meanwhile, for the same address: it goes before the one known until then.
       if var kept = [services[endpoint.origin], known].compactMap(\.self).first(where: { $0.address == address }) {
-        (kept.checked, kept.recheck, kept.used, kept.isFailed) = (now, now + addressLife, now, false)
-        services[endpoint.origin] = kept
+        (kept.checked, kept.recheck, kept.used, kept.isFailed) = (checked, recheck, now, false)
+        kept.addresses = addresses
+        Self.put(kept, at: endpoint.origin, in: &services)
         return kept
       }
       var client = PushClient.Settings()
@@ -139,17 +151,21 @@ final class WebPushServices: Sendable {
       client.trust = trust
       if let address { client.addresses = [endpoint.host: address] }
       let made = Service(
-        client: PushClient(client), address: address,
+        client: PushClient(client), address: address, addresses: addresses,
         token: services[endpoint.origin]?.token ?? makeToken(endpoint.origin),
-        checked: now, recheck: now + addressLife, used: now)
-      if services[endpoint.origin] == nil, services.count >= Self.servicesMax,
-        let oldest = services.min(by: { $0.value.used < $1.value.used })
-      {
-        services[oldest.key] = nil
-      }
-      services[endpoint.origin] = made
+        checked: checked, recheck: recheck, used: now)
+      Self.put(made, at: endpoint.origin, in: &services)
       return made
     }
+  }
+
+  private static func put(_ service: Service, at origin: String, in services: inout [String: Service]) {
+    while services[origin] == nil, services.count >= servicesMax,
+      let oldest = services.min(by: { $0.value.used < $1.value.used })
+    {
+      services[oldest.key] = nil
+    }
+    services[origin] = service
   }
 }
 
