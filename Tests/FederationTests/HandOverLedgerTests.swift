@@ -72,6 +72,22 @@ import Testing
     #expect(store.records.map(\.crossings.count) == [4, 1])
   }
 
+  /// A peer may cause as many as it likes, while the store is slow.
+  @Test func `refusals take no place from answers`() async throws {
+    let store = MemoryHandOvers()
+    let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)
+    let (beta, gamma) = (try name("beta"), try name("gamma"))
+    let handOver = try message(at: 5, from: "+14155550111", to: "+14155550177")
+    store.hold(true)
+    for _ in 0..<6000 { ledger.turnedDown(handOver, marks: [CrossingMark(bits: 7)], of: gamma) }
+    ledger.answered(ledger.crossings(of: handOver, to: beta), by: beta)
+    store.hold(false)
+    try await eventually("the answer is written") { store.records.contains { $0.event == .answered } }
+    await ledger.settle(until: .now + .seconds(60))
+    let refusals = store.records.filter { $0.event == .turnedDown }.reduce(0) { $0 + $1.crossings.count }
+    #expect((1..<1000).contains(refusals), "\(refusals)")
+  }
+
   @Test func `a hand-over that a peer answers at once is written once`() async throws {
     let store = MemoryHandOvers()
     let ledger = HandOverLedger(store: store, key: Self.key, clock: TestRelay.systemClock)

@@ -56,6 +56,26 @@ import Testing
     }
   }
 
+  /// A peer that holds the places of all known addresses, from two of its own.
+  @Test func `an address with many places gives way to one with few`() throws {
+    var places = HandshakePlaces(Self.bounds)
+    let honest = try id(places.opened(from: [1], .known, at: now))
+    let first = try id(places.opened(from: [2], .known, at: now))
+    _ = try id(places.opened(from: [2], .known, at: now))
+    _ = try id(places.opened(from: [3], .known, at: now))
+    _ = try id(places.opened(from: [2], .known, at: now))
+    var displaced: [HandshakePlaces.ID] = []
+    for source in [3, 3, 2, 3] as [UInt8] {
+      guard case .admitted(_, let place?) = places.opened(from: [source], .known, at: now) else {
+        Issue.record("nothing gives way")
+        return
+      }
+      displaced.append(place)
+    }
+    #expect(displaced.first == first && !displaced.contains(honest))
+    #expect(places.count(of: .known) == 5)
+  }
+
   @Test func `an address that proves no peer is slowed down`() throws {
     var places = HandshakePlaces(Self.bounds)
     for _ in 0..<6 { places.ended(try id(places.opened(from: [1], .stranger, at: now)), provesPeer: false, at: now) }

@@ -89,6 +89,8 @@ import Testing
       let (relay, client) = try await site.serve()
       _ = try await site.deliver(Site.web, key: site.subscription.p256dh, event: "$before", by: client)
       site.browsers.trust(try site.files.makeVAPIDKey())
+      // Until then the service refuses our token, and what it refuses is dropped (reference 7.5).
+      try await eventually("the key is taken up") { relay.log().contains("files reloaded") }
       _ = try await site.deliver(Site.web, key: site.subscription.p256dh, event: "$after", by: client)
       #expect(site.browsers.tokens.count >= 2)
       // One that cannot be read leaves the former in use.

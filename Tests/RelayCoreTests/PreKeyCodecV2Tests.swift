@@ -9,7 +9,8 @@ import Testing
   @Test func `an upload is read, numbers as strings too, unknown properties skipped`() throws {
     let upload = try decode(
       #"""
-      {"preKeys":[{"keyId":0,"publicKey":"a"},{"keyId":"7","publicKey":"b","identityKey":"ignored"}],"new":[{}],
+      {"preKeys":[{"keyId":0,"publicKey":"a"},{"keyId":"7","publicKey":"b","identityKey":"",
+       "deviceId":0,"registrationId":"x"}],"new":[{}],
        "signedPreKey":{"keyId":5,"publicKey":"S","signature":"sig"},"lastResortKey":{"keyId":9,"publicKey":"c"},
        "identityKey":"I"}
       """#, PreKeyCodec.decodeUploadV2)
@@ -18,6 +19,20 @@ import Testing
         == PreKeyUpload(
           identityKey: "I", oneTimeKeys: [PreKey(keyID: 0, publicKey: "a"), PreKey(keyID: 7, publicKey: "b")],
           lastResort: PreKey(keyID: 9, publicKey: "c"), signedPreKey: Self.signed))
+  }
+
+  /// Clients of 2014 write all fields of the class that also reads answers (reference 1.1: unknown properties).
+  @Test func `an upload of version 1 may name a device that is none`() throws {
+    let upload = try decode(
+      #"""
+      {"lastResortKey":{"deviceId":0,"keyId":9,"publicKey":"c","identityKey":"I","registrationId":0},
+       "keys":[{"deviceId":0,"keyId":1,"publicKey":"a","identityKey":"I","registrationId":99999999999}]}
+      """#, PreKeyCodec.decodeUpload)
+    #expect(
+      upload
+        == PreKeyUpload(
+          identityKey: "I", oneTimeKeys: [PreKey(keyID: 1, publicKey: "a")],
+          lastResort: PreKey(keyID: 9, publicKey: "c")))
   }
 
   @Test(arguments: ["", #","lastResortKey":null"#]) func `a last resort may be absent`(part: String) throws {

@@ -37,6 +37,15 @@ import Testing
     for vector in vectors { #expect(BasicCredentials(header: vector.header) == nil) }
   }
 
+  /// A password may begin with a character that joins the one before it (reference 1.2: the first colon).
+  @Test func `a password may begin with an accent`() throws {
+    for password in ["\u{301}abc", ":x", "\u{FE0F}:"] {
+      let header = "Basic " + Base64.encode(Array("+14155550100:\(password)".utf8), padded: true)
+      let credentials = try #require(BasicCredentials(header: header))
+      #expect(credentials.address.account.e164 == "+14155550100" && credentials.password.value == password)
+    }
+  }
+
   struct Tolerance: Decodable {
     let input: String
     let tolerantHex: String

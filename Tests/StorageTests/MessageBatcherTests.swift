@@ -60,6 +60,27 @@ import Testing
     #expect(store.batches == [[0, 1], [3]])
   }
 
+  @Test func `a peer takes its share of the queue, and leaves the rest to others`() async throws {
+    let store = SlowStore()
+    var bounds = MessageBatcher.Bounds()
+    bounds.waitingEnvelopesMax = 8
+    let batcher = MessageBatcher(bounds: bounds) { envelopes, watched throws(StoreError) in
+      try await store.write(envelopes, watched)
+    }
+    let (beta, gamma) = (try Sample.relay("beta"), try Sample.relay("gamma"))
+    try await withThrowingTaskGroup { group in
+      group.addTask { try await batcher.append([Self.envelope(0, from: beta), Self.envelope(1, from: beta)]) }
+      try await eventually("the first write began") { store.batches.count == 1 }
+      await #expect(throws: StoreError.self) { try await batcher.append([Self.envelope(2, from: beta)]) }
+      group.addTask { try await batcher.append([Self.envelope(3, from: gamma)]) }
+      group.addTask { try await batcher.append([Self.envelope(4)]) }
+      store.open()
+      try await group.waitForAll()
+    }
+    #expect(store.batches.joined().sorted() == [0, 1, 3, 4])
+    try await batcher.append([Self.envelope(5, from: beta)])
+  }
+
   @Test func `a batch stays within its bounds unless one call is larger`() async throws {
     let store = SlowStore()
     var bounds = MessageBatcher.Bounds()
@@ -113,8 +134,8 @@ import Testing
     #expect(order == written.filter { order.contains($0) })
   }
 
-  private static func envelope(_ id: Int) throws -> Envelope {
-    try Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: id)
+  private static func envelope(_ id: Int, from relay: RelayName? = nil) throws -> Envelope {
+    try Sample.envelope(to: Sample.address(1), from: Sample.address(2), id: id, relay: relay)
   }
 }
 

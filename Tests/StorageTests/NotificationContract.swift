@@ -220,6 +220,40 @@ import Testing
     }
   }
 
+  /// The clock of another process is a second behind, over midnight.
+  @Test(arguments: Backend.allCases)
+  func `two clocks that differ begin a period once`(_ backend: Backend) async throws {
+    try await backend.withStore { store in
+      let user = try await store.addAccount(recipients: 1)
+      var change = NotificationAccountChange()
+      change.quota = .set(NotificationQuota(max: 3, period: .day))
+      #expect(try await store.storage.changeNotificationAccount(user, change, now: store.now))
+      let words = [Sample.address(try Sample.recipient(1))]
+      let midnight = Timestamp(millis: (store.now.day + 1) * Timestamp.millisPerDay)
+      func send(_ now: Timestamp) async throws -> Bool {
+        let outcome = try await store.storage.send(
+          Sample.hello, to: words, of: user, recipientsMax: 10, now: now, due: now)
+        if case .sent = outcome { return true }
+        #expect(outcome == .quotaExceeded)
+        return false
+      }
+      let (behind, ahead) = (midnight.adding(.milliseconds(-1)), midnight)
+      for _ in 0..<3 { #expect(try await send(behind)) }
+      #expect(try await !send(behind))
+      #expect(try await send(ahead))
+      // The one that is behind takes of the new day: neither day is begun anew.
+      #expect(try await send(behind))
+      #expect(try await send(ahead))
+      for now in [behind, ahead] {
+        #expect(try await !send(now))
+        #expect(try await store.storage.notificationAccount(user, now: now)?.used == 3)
+      }
+      // A clock that was days ahead is put right.
+      let earlier = midnight.adding(.seconds(-3 * 86_400))
+      #expect(try await send(earlier))
+    }
+  }
+
   @Test(arguments: Backend.allCases)
   func `credits that are enough for some are spent once, however many send`(_ backend: Backend) async throws {
     try await backend.withStore { store in

@@ -233,6 +233,54 @@ import Testing
     }
   }
 
+  /// One key of two recipients: the push is the first one's, whose key changes while the send is being written.
+  @Test func `a key that changes during a send takes no push from another recipient`() async throws {
+    try await withPostgres { storage, server, url in
+      let (user, first, second) = (try Sample.user(), try Sample.recipient(1), try Sample.recipient(2))
+      #expect(try await storage.addNotificationAccount(try Sample.account()))
+      for number in [first, second] {
+        let added = try await storage.addRecipient(
+          number, Sample.fcm, of: user, subject: Sample.noText, now: Sample.noon)
+        #expect(added == .added)
+      }
+      let waiting = """
+        SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (
+          SELECT pid FROM pg_stat_activity WHERE datname = current_database())
+        """
+      // Holds the number that the send takes, until the other change waits as well.
+      let other = """
+        DO $$ BEGIN
+          PERFORM FROM notification_numbers FOR UPDATE;
+          FOR turn IN 1..6000 LOOP
+            PERFORM pg_stat_clear_snapshot();
+            EXIT WHEN (\(waiting)) >= 2;
+            IF turn = 6000 THEN RAISE 'the change does not wait for the send'; END IF;
+            PERFORM pg_sleep(0.01);
+          END LOOP;
+        END $$
+        """
+      async let process = Loopback.blocking { try server.sql(other, in: url) }
+      try await eventually("the number is taken") {
+        try server.sql(
+          "SELECT count(*) FROM pg_locks WHERE relation = 'notification_numbers'::regclass AND mode = 'RowShareLock'",
+          in: url) == "1"
+      }
+      async let sent = storage.send(
+        Sample.hello, to: [first, second].map { Sample.address($0) }, of: user, recipientsMax: 10, now: Sample.noon,
+        due: Sample.noon)
+      try await eventually("the send waits for its number") { try server.sql(waiting, in: url) == "1" }
+      let new = RecipientKey(provider: .fcm, text: "new")
+      let another = try await PostgresStorage.connected(to: url)
+      let replacement = try await another.replaceKey(of: first, by: new, of: user, now: Sample.noon)
+      await another.close()
+      #expect(replacement == .replaced)
+      _ = try await process
+      guard case .sent(_, 2) = try await sent else { throw TestFailure("not sent") }
+      let jobs = try await storage.claimPushes(of: .fcm, limit: 10, now: Sample.noon)
+      #expect(Set(jobs.map(\.key)) == [new, Sample.fcm])
+    }
+  }
+
   @Test func `facts known of a mailbox expire`() throws {
     let (days, mailbox, now) = try (PostgresMailboxDays(), Sample.address(1), ContinuousClock.now)
     days.learned(mailbox, oldest: nil, today: 100, now: now)

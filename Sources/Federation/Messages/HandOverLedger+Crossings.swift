@@ -57,16 +57,19 @@ extension HandOverLedger {
   /// We have refused what `peer` handed over.
   func turnedDown(_ handOver: HandOver, marks: [CrossingMark], of peer: RelayName) {
     guard marks.count == handOver.crossingCount, let (kind, timestamp) = handOver.crossingTime else { return }
-    add(LedgerRecord(.turnedDown, marks.map { Crossing($0, of: kind, at: timestamp) }, relay: peer))
+    add(LedgerRecord(.turnedDown, marks.map { Crossing($0, of: kind, at: timestamp) }, relay: peer), to: refusing)
   }
 
-  private func add(_ record: LedgerRecord) {
+  private func add(_ record: LedgerRecord, to batcher: Batcher<LedgerRecord>? = nil) {
     guard !record.crossings.isEmpty else { return }
-    if !recording.add(record) { Self.unrecorded.increment(by: record.crossings.count) }
+    if !(batcher ?? recording).add(record) { Self.unrecorded.increment(by: record.crossings.count) }
   }
 
   /// Writes what has gathered, for at most until `deadline`: for the end of the process.
-  package func settle(until deadline: ContinuousClock.Instant) async { await recording.settle(until: deadline) }
+  package func settle(until deadline: ContinuousClock.Instant) async {
+    await recording.settle(until: deadline)
+    await refusing.settle(until: deadline)
+  }
 
   /// Counts in one statement what became of the same kind of thing at the same peer.
   static func write(_ records: [LedgerRecord], to store: any HandOverStore) async -> [LedgerRecord] {
@@ -102,6 +105,7 @@ extension HandOverLedger {
   static let recordsMax = 64
   /// Records that wait while the store is away; later ones are dropped and counted.
   static let waitingMax = 4096
+  static let refusalsMax = 512
   static let recordingPause = Duration.milliseconds(20)
   static let retryPause = Duration.seconds(1)
 }

@@ -36,6 +36,8 @@ package final class HandOverLedger: Sendable {
   private let forged = PeerCounters(RelayMetric.crossings.receiptsRefused)
   /// Entries that the loss ledger still has to count.
   let recording: Batcher<LedgerRecord>
+  /// Refusals of ours: peers cause as many as they like, and take no place from the others.
+  let refusing: Batcher<LedgerRecord>
   static let unrecorded = RelayMetric.crossings.unrecorded.counter()
 
   /// - Parameter key: 32 bytes, the same for all processes of the operator.
@@ -66,12 +68,14 @@ package final class HandOverLedger: Sendable {
     code = HMAC(key: SymmetricKey(data: key.bytes))
     recent = Mutex(RecentTags(capacity: recentMax))
     // More gathers meanwhile, and a store that is away is left alone.
-    recording = Batcher(
-      retryingBatchesOf: Self.recordsMax, waitingMax: Self.waitingMax,
-      rest: .init(gathering: Self.recordingPause, beforeRetry: Self.retryPause)
-    ) { records in
-      await Self.write(records, to: store)
+    func batcher(_ waitingMax: Int) -> Batcher<LedgerRecord> {
+      Batcher(
+        retryingBatchesOf: Self.recordsMax, waitingMax: waitingMax,
+        rest: .init(gathering: Self.recordingPause, beforeRetry: Self.retryPause)
+      ) { records in await Self.write(records, to: store) }
     }
+    recording = batcher(Self.waitingMax)
+    refusing = batcher(Self.refusalsMax)
   }
 
   /// Under the key that all processes of the store share.

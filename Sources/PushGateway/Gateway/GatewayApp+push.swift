@@ -152,8 +152,8 @@ extension DeviceOutcome {
     }
   }
 
-  /// Gives a push up if no repeat would change its outcome (reference 7.2, 7.5; 13, number 3). The request is wrong
-  /// in itself, the endpoint is not allowed, or the text is too large even at its shortest. All else failed.
+  /// Gives a push up if no repeat would change its outcome (reference 7.2, 7.5; 13, number 3). The service refuses this
+  /// push, the endpoint is not allowed, or the text is too large even at its shortest. All else failed.
   fileprivate init(webPush outcome: PushOutcome) {
     if case .refused(let reason) = outcome, reason.isHopeless || reason.isTooLarge {
       self = .dropped(reason)
@@ -175,6 +175,6 @@ extension DeviceOutcome {
 extension PushReason {
   fileprivate var isTooLarge: Bool { self == .tooLarge || status == 413 }
   fileprivate var isHopeless: Bool {
-    status == 400 || [.endpointNotAllowed, .privateAddress, .notSecure].contains(self)
+    status != nil || [.endpointNotAllowed, .privateAddress, .notSecure].contains(self)
   }
 }

@@ -87,10 +87,12 @@ private let ownNames: [HTTPField.Name] = [.contentLength, .transferEncoding, .co
 extension HTTPField {
   /// Reads `name:value`, with or without space between.
   fileprivate init?(line: String) {
-    guard let colon = line.firstIndex(of: ":"), let name = HTTPField.Name(String(line[..<colon])) else { return nil }
-    let value = line[line.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-    guard HTTPField.isValidValue(String(value)) else { return nil }
-    self.init(name: name, value: String(value))
+    // By bytes: in a text a character of the value may join the colon.
+    guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")), let name = HTTPField.Name(String(line[..<colon]))
+    else { return nil }
+    let value = String(Substring(line.utf8[colon...].dropFirst().drop { $0 == 0x20 || $0 == 0x09 }))
+    guard HTTPField.isValidValue(value) else { return nil }
+    self.init(name: name, value: value)
   }
 }
 

@@ -51,6 +51,8 @@ package struct MessagesController: Sendable {
     let submission = bundle.submission(to: destination, coverage: .activeDevices, request: .current)
     try await limiter.chargeMessages(submission.messagesPerDeviceMax, LimitKey(sender.account, destination))
     let acceptance = try await gate.reach(destination, by: sender.account) { () async throws(Problem) in
+      // Whatever it is called (reference 1.8).
+      if bundle.relay != nil, destination == sender.account { throw Problem(.syncThroughRelay) }
       guard let relay = try await homes.relay(for: destination, named: bundle.relay) else {
         return try await intake.accept(submission, from: .client(sender))
       }
@@ -63,7 +65,6 @@ package struct MessagesController: Sendable {
   private func forward(_ submission: Submission, from caller: Caller, to relay: RelayName) async throws(Problem)
     -> Acceptance
   {
-    guard submission.destination != caller.address.account else { throw Problem(.syncThroughRelay) }
     try await courier.submit(submission, from: caller.address, to: relay)
     return intake.acceptance(of: submission, by: caller)
   }

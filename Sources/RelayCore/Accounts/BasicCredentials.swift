@@ -39,9 +39,12 @@ package struct BasicCredentials: Sendable, Equatable {
     guard let header, header.utf8.count <= headerBytesMax else { return nil }
     let parts = header.split(separator: " ", maxSplits: 1)
     guard parts.count == 2, parts[0].lowercased() == "basic", let decoded = Base64.decode(parts[1].utf8),
-      let text = String(validating: decoded, as: UTF8.self), let colon = text.firstIndex(of: ":")
+      // The byte: a password may begin with a character that would join the colon in a text.
+      let colon = decoded.firstIndex(of: UInt8(ascii: ":")),
+      let user = String(validating: decoded[..<colon], as: UTF8.self),
+      let password = String(validating: decoded[(colon + 1)...], as: UTF8.self)
     else { return nil }
-    return (text[..<colon], Secret(String(text[text.index(after: colon)...])))
+    return (user[...], Secret(password))
   }
 
   /// As the listener takes a head's field: clients choose how long a password is (reference 1.2).

@@ -9,10 +9,10 @@ package enum PreKeyCodec {
     while let key = try reader.nextKey() {
       if reader.matches(key, "lastResortKey") {
         if try reader.readNull() { continue }
-        lastResort = try decodeKey(&reader)
+        lastResort = try decodeKey(&reader, .upload)
       } else if reader.matches(key, "keys") {
         if try reader.readNull() { continue }
-        keys = try decodeKeys(&reader)
+        keys = try decodeKeys(&reader, .upload)
       } else {
         try reader.skip()
       }
@@ -35,7 +35,7 @@ package enum PreKeyCodec {
       try reader.beginArray()
       while try reader.nextElement() {
         guard drawn.count < WireLimits.messagesPerBundleMax else { throw .tooLarge }
-        let key = try decodeKey(&reader)
+        let key = try decodeKey(&reader, .drawn)
         guard let identityKey = key.identityKey else { throw .wrongShape }
         drawn.append(
           DrawnPreKey(
@@ -97,14 +97,25 @@ package enum PreKeyCodec {
   }
 
   @_lifetime(reader: copy reader)
-  static func decodeKeys(_ reader: inout JSONReader) throws(JSONError) -> [PreKey] {
+  static func decodeKeys(_ reader: inout JSONReader, _ form: Form) throws(JSONError) -> [PreKey] {
     var keys: [PreKey] = []
     try reader.beginArray()
     while try reader.nextElement() {
       guard keys.count < WireLimits.preKeysPerUploadMax else { throw .tooLarge }
-      keys.append(try decodeKey(&reader).preKey)
+      keys.append(try decodeKey(&reader, form).preKey)
     }
     return keys
+  }
+
+  /// The properties of a prekey object. All others are unknown, and skipped whatever they hold: clients of 2014 upload
+  /// their keys with a `deviceId` of 0.
+  enum Form {
+    /// Version 2: the key alone.
+    case bare
+    /// An upload of version 1: with the identity key.
+    case upload
+    /// An answer of version 1: with the identity key and the device.
+    case drawn
   }
 
   /// A prekey object of either version, with what version 1 adds to it.
@@ -116,7 +127,7 @@ package enum PreKeyCodec {
   }
 
   @_lifetime(reader: copy reader)
-  static func decodeKey(_ reader: inout JSONReader) throws(JSONError) -> Parsed {
+  static func decodeKey(_ reader: inout JSONReader, _ form: Form) throws(JSONError) -> Parsed {
     var keyID: Int64 = 0
     var publicKey: String?
     var identityKey: String?
@@ -128,11 +139,11 @@ package enum PreKeyCodec {
         keyID = try reader.integer() ?? 0
       } else if reader.matches(key, "publicKey") {
         publicKey = try reader.string()
-      } else if reader.matches(key, "identityKey") {
+      } else if form != .bare, reader.matches(key, "identityKey") {
         identityKey = try reader.string()
-      } else if reader.matches(key, "deviceId") {
+      } else if form == .drawn, reader.matches(key, "deviceId") {
         device = try reader.integer() ?? 1
-      } else if reader.matches(key, "registrationId") {
+      } else if form == .drawn, reader.matches(key, "registrationId") {
         registrationID = try reader.integer() ?? 0
       } else {
         try reader.skip()

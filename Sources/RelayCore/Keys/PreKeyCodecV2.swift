@@ -13,7 +13,7 @@ extension PreKeyCodec {
         identityKey = try reader.string()
       } else if reader.matches(key, "preKeys") {
         if try reader.readNull() { continue }
-        preKeys = try decodeKeys(&reader)
+        preKeys = try decodeKeys(&reader, .bare)
       } else if reader.matches(key, "lastResortKey") {
         lastResort = try decodeOptionalKey(&reader)
       } else if reader.matches(key, "signedPreKey") {
@@ -151,7 +151,7 @@ extension PreKeyCodec {
 
   @_lifetime(reader: copy reader)
   private static func decodeOptionalKey(_ reader: inout JSONReader) throws(JSONError) -> PreKey? {
-    try reader.readNull() ? nil : try decodeKey(&reader).preKey
+    try reader.readNull() ? nil : try decodeKey(&reader, .bare).preKey
   }
 
   @_lifetime(reader: copy reader)

@@ -41,6 +41,14 @@ package struct NotificationQuota: Sendable, Equatable {
       case .month: time.year * 12 + time.month
       }
     }
+
+    /// The period that is counted in now. Of two clocks that differ, the one that is behind still counts in the period
+    /// that the other one has begun: its own would begin anew each time.
+    /// - Parameter counted: the mark of the last count.
+    package func mark(at now: Timestamp, after counted: Int64) -> Int64 {
+      let mark = mark(at: now)
+      return mark == counted - 1 ? counted : mark
+    }
   }
 
   package let max: Int64

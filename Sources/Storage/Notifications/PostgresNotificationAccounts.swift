@@ -117,7 +117,7 @@ extension NotificationAccount {
     let (mark, used) = (try row.bigint(), try row.bigint())
     self.init(
       name: name, password: password, isPermitted: isPermitted, credits: credits, quota: quota,
-      used: quota?.period.mark(at: now) == mark ? used : 0, eventTarget: try EventTarget(optional: &row),
+      used: quota?.period.mark(at: now, after: mark) == mark ? used : 0, eventTarget: try EventTarget(optional: &row),
       created: try row.timestamp())
   }
 }

@@ -83,6 +83,13 @@ extension PostgresStorage {
     let now = PostgresParameter(now)
     let since = PostgresParameter(since)
     let results = try await writeNotifications([
+      // As `accountTurn`.
+      PostgresStep(
+        "recipients_account_turn",
+        """
+        SELECT 1 FROM notification_accounts
+        WHERE name = (SELECT account FROM notification_recipients WHERE number = \(job.recipient)) FOR NO KEY UPDATE
+        """),
       PostgresStep(
         "key_is_dead",
         """
@@ -112,7 +119,7 @@ extension PostgresStorage {
           AND r.key = \(job.key.text)
         """),
     ])
-    return results.first?.affectedRows == 1
+    return results.dropFirst().first?.affectedRows == 1
   }
 
   package func notificationQueues() async throws(StoreError) -> [NotificationQueue] {

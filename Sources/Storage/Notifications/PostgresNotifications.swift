@@ -40,9 +40,12 @@ extension PostgresStorage {
       WITH account AS MATERIALIZED (
           SELECT name, credits, quota, mark, CASE WHEN mark = quota_mark THEN quota_used ELSE 0 END AS used
           FROM (
-            SELECT name, credits, quota, quota_mark, quota_used,
-              CASE quota_period WHEN 'day' THEN \(today) WHEN 'month' THEN \(month) ELSE 0 END AS mark
-            FROM notification_accounts WHERE name = \(account) AND permitted
+            SELECT a.name, a.credits, a.quota, a.quota_mark, a.quota_used,
+              CASE WHEN p.mark = a.quota_mark - 1 THEN a.quota_mark ELSE p.mark END AS mark
+            FROM notification_accounts AS a CROSS JOIN LATERAL (
+              SELECT CASE a.quota_period WHEN 'day' THEN \(today) WHEN 'month' THEN \(month) ELSE 0 END AS mark
+            ) AS p
+            WHERE a.name = \(account) AND a.permitted
           ) AS a
         ),
         words AS MATERIALIZED (

@@ -62,6 +62,7 @@ extension PostgresStorage {
     now: Timestamp
   ) async throws(StoreError) -> Bool {
     let results = try await writeNotifications([
+      Self.accountTurn(account),
       Self.replaceStep(number, key, account, now),
       PostgresStep(
         "subscribe_event",
@@ -78,14 +79,17 @@ extension PostgresStorage {
         """),
       Self.leadPushesStep(number),
     ])
-    return results.first?.rowCount == 1
+    return results.dropFirst().first?.rowCount == 1
   }
 
   package func replaceKey(
     of number: RecipientNumber, by key: RecipientKey, of account: NotificationUser, now: Timestamp
   ) async throws(StoreError) -> KeyReplacement {
-    let results = try await write([Self.replaceStep(number, key, account, now), Self.leadPushesStep(number)])
-    guard let wasActive = try results.first?.first({ (row) throws(StoreError) in try row.boolean() }) else {
+    // Behind a send that has resolved this recipient: its pushes are handed over, too.
+    let results = try await writeNotifications([
+      Self.accountTurn(account), Self.replaceStep(number, key, account, now), Self.leadPushesStep(number),
+    ])
+    guard let wasActive = try results.dropFirst().first?.first({ (row) throws(StoreError) in try row.boolean() }) else {
       return .unknownRecipient
     }
     return wasActive ? .replaced : .reactivated
@@ -121,7 +125,8 @@ extension PostgresStorage {
       FROM known CROSS JOIN numbered AS n
       """)
     _ = try await writeNotifications(
-      [lock, event] + (fromAll ? [Self.handOverPushesStep(number), Self.dropPushesStep(number)] : []))
+      [Self.accountTurn(account), lock, event]
+        + (fromAll ? [Self.handOverPushesStep(number), Self.dropPushesStep(number)] : []))
   }
 
   /// Returns whether it was active. Pushes are the recipient's in whose stead nobody else with the same key gets them:

@@ -160,7 +160,8 @@ extension SQLiteStorage {
 extension NotificationAccount {
   fileprivate init(row: Fields, now: Timestamp) throws(StoreError) {
     let quota = try NotificationQuota(optional: row, at: 5)
-    let isPresent = try quota?.period.mark(at: now) == row.integer(7)
+    let counted = try row.integer(7)
+    let isPresent = quota?.period.mark(at: now, after: counted) == counted
     self.init(
       name: try Fields.valid(NotificationUser(row.text(0))),
       password: PasswordHash(salt: try row.bytes(1), hash: try row.bytes(2)), isPermitted: try row.flag(3),

@@ -19,7 +19,7 @@ extension SQLiteStorage {
       guard count > 0 else { return .noRecipients }
       guard count <= recipientsMax else { return .tooManyRecipients }
       let quota = try NotificationQuota(optional: known, at: 1)
-      let mark = quota?.period.mark(at: now) ?? 0
+      let mark = quota?.period.mark(at: now, after: try known.integer(3)) ?? 0
       let used = try known.integer(3) == mark ? known.integer(4) : 0
       if let quota, quota.max - used < count { return .quotaExceeded }
       if let credits = known.optionalInteger(0), credits < count { return .notEnoughCredits }

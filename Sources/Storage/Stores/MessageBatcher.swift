@@ -3,6 +3,7 @@
 
 package import RelayCore
 import RelayWork
+import Synchronization
 
 /// Hands appends to a store in batches: one under way, and those that arrive meanwhile form the next.
 ///
@@ -17,6 +18,8 @@ package final class MessageBatcher: Sendable {
     /// Envelopes that wait in all. Beyond it an append fails at once, and its sender is told to come back.
     package var waitingEnvelopesMax = 20_000
     package var waitingBytesMax = 64 << 20
+    /// The part of it that one peer's envelopes may take, so that a peer keeps nobody else waiting.
+    package var peerShare = 0.25
     package init() {}
   }
 
@@ -57,6 +60,8 @@ package final class MessageBatcher: Sendable {
   }
 
   private let calls: Calls
+  private let peerMax: BatchQueue<Calls.Member>.Size
+  private let waitingOfPeers = Mutex<[RelayName: BatchQueue<Calls.Member>.Size]>([:])
 
   /// - Parameter write: never called twice at once.
   package init(bounds: Bounds = Bounds(), write: @escaping Write) {
@@ -66,16 +71,43 @@ package final class MessageBatcher: Sendable {
         waiting: .init(items: bounds.waitingEnvelopesMax, bytes: bounds.waitingBytesMax), countsUnderWay: true),
       size: { .init(items: $0.envelopes.count, bytes: $0.byteCount) },
       run: { await Self.write($0, by: write) })
+    peerMax = .init(
+      items: Int(Double(bounds.waitingEnvelopesMax) * bounds.peerShare),
+      bytes: Int(Double(bounds.waitingBytesMax) * bounds.peerShare))
   }
 
   /// Writes `envelopes`, all or none; durable on return.
   /// - Throws: `.unavailable` also when too much waits already; what the store threw for this call otherwise.
   package func append(_ envelopes: [Envelope], watch: (any AppendWatch)? = nil) async throws(StoreError) {
-    guard !envelopes.isEmpty else { return }
-    guard let outcome = await calls.outcome(of: Append(envelopes, watch)) else {
-      throw .unavailable(reason: "too many messages wait to be stored")
-    }
+    guard let first = envelopes.first else { return }
+    let append = Append(envelopes, watch)
+    let size = BatchQueue<Calls.Member>.Size(items: envelopes.count, bytes: append.byteCount)
+    // The envelopes of one call come from one relay.
+    guard takesShare(of: first.relay, size) else { throw Self.tooMany }
+    defer { leaveShare(of: first.relay, size) }
+    guard let outcome = await calls.outcome(of: append) else { throw Self.tooMany }
     try outcome.get()
+  }
+
+  private static let tooMany = StoreError.unavailable(reason: "too many messages wait to be stored")
+
+  /// - Returns: false when so much of the peer's waits already. A peer without anything there may have any one call.
+  private func takesShare(of peer: RelayName?, _ size: BatchQueue<Calls.Member>.Size) -> Bool {
+    guard let peer else { return true }
+    return waitingOfPeers.withLock { waiting in
+      let sum = waiting[peer].map { $0 + size }
+      if let sum, !sum.fits(peerMax) { return false }
+      waiting[peer] = sum ?? size
+      return true
+    }
+  }
+
+  private func leaveShare(of peer: RelayName?, _ size: BatchQueue<Calls.Member>.Size) {
+    guard let peer else { return }
+    waitingOfPeers.withLock { waiting in
+      let rest = waiting[peer].map { $0 - size }
+      waiting[peer] = (rest?.items ?? 0) > 0 ? rest : nil
+    }
   }
 
   private static func write(_ batch: [Calls.Member], by write: Write) async {

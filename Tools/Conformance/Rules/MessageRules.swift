@@ -38,6 +38,13 @@ enum MessageRules {
       }
       try await session.mailbox(of: device).expectCount(2)
     },
+    Rule("1.8", "a message to the own number goes through no relay, whatever it is called", .g2) { session in
+      let sender = try await session.register()
+      for name: JSON in ["no-such-relay", "NOT A NAME"] {
+        let bundle: JSON = ["messages": [message()], "relay": name]
+        try await session.put("/v1/messages/\(sender.number)", bundle, as: sender).expect(400)
+      }
+    },
     Rule("1.13", "a number that a relay does not know is not found there by a message", .g2) { session in
       guard !session.relays.isEmpty else { throw RuleSkipped(reason: "needs --relay") }
       let sender = try await session.register()

@@ -1,3 +1,4 @@
+import RelayClient
 import RelayCore
 
 /// The requests of the examined clients (reference Part 4), each as it sends them.
@@ -57,6 +58,20 @@ enum ToleranceRules {
       let drawn = try await session.get("/v2/keys/\(device.number)/*", as: device).list("devices")
       try expectEqual(drawn.first?["preKey"]?["keyId"], 0, "key id")
       try expectEqual(drawn.first?["signedPreKey"]?["keyId"], 0, "signed key id")
+    },
+    Rule("1.1", "keys as Android uploaded them in 2014: with the fields of an answer, all of them 0", .g2) { session in
+      let (device, caller) = (try await session.register(), try await session.register())
+      let unknown: JSON = ["deviceId": 0, "registrationId": 0]
+      func key(_ id: Int) -> JSON {
+        unknown.with([
+          "keyId": JSON(id), "publicKey": .string(randomPublicKey()), "identityKey": .string(device.identity.publicKey),
+        ])
+      }
+      let body: JSON = ["lastResortKey": key(0xFF_FFFF), "keys": .array([key(1)])]
+      try await session.put("/v1/keys", body, as: device).expect(200)
+      let drawn = try await session.get("/v1/keys/\(device.number)/*", as: caller).list("keys")
+      try expectEqual(drawn.map { $0["keyId"] ?? .null }, [1], "key ids")
+      try expectEqual(drawn.map { $0["deviceId"] ?? .null }, [1], "device ids")
     },
     Rule("4", "keys as the Go client numbers them: beyond 24 bits, the last resort in between", .g3) { session in
       let (device, caller) = (try await session.register(), try await session.register())
