@@ -31,6 +31,17 @@ import Testing
       recent.changed([Self.tokens[9], Self.tokens[9]], since: Self.place(13)) == [Self.tokens[9], Self.tokens[9]])
   }
 
+  /// A walk over a peer's contacts notes them late, by the revision of the peer's change.
+  @Test func `a change that is noted late hides no later one`() {
+    let recent = RecentChanges(max: 20)
+    recent.begin(at: Self.place(5), cursor: Self.place(10))
+    recent.note([(Self.tokens[1], UInt64(100))])
+    recent.note((10..<20).map { (Self.tokens[$0], UInt64(50)) })
+    recent.note([(Self.tokens[1], UInt64(50))])
+    recent.advance(to: Self.place(120))
+    #expect(recent.changed([Self.tokens[1]], since: Self.place(95)) == [Self.tokens[1]])
+  }
+
   @Test func `a beginning shows its place and the changes before it at once`() throws {
     let recent = RecentChanges(max: 100)
     let peer = try #require(RelayName("peer"))

@@ -163,6 +163,34 @@ import Testing
     }
   }
 
+  /// Its pages have 20 entries, and two accounts of the first one are deleted behind it.
+  @Test func `an account that is deleted meanwhile hides no other`() async throws {
+    try await withScriptedPeers([Self.alpha]) { beta, peers in
+      let tokens = try (0..<40).map { try RecordedListing.token($0) }
+      let pages = "/v1/federation/user_tokens/"
+      peers[0].answer { request in
+        switch request.path {
+        case "/v1/federation/peering":
+          return .init(status: 200, body: #"{"name":"beta","state":"active","capabilities":["changes"]}"#)
+        case let path where path.hasPrefix("/v1/federation/changes"):
+          return .init(status: 200, body: #"{"contacts":[],"cursor":"1-1","more":false}"#)
+        case let path where path.hasPrefix(pages):
+          let offset = Int(path.dropFirst(pages.count)) ?? 0
+          let listed = (offset == 0 ? tokens : Array(tokens.dropFirst(2))).dropFirst(offset).prefix(20)
+          let entries = listed.map { #"{"token":"\#($0.base64)"}"# }.joined(separator: ",")
+          return .init(status: 200, body: #"{"contacts":[\#(entries)]}"#)
+        default: return .init(status: 404)
+        }
+      }
+      try await beta.withSync {
+        try await eventually("a pass is complete") {
+          try await beta.storage.contactsPass(of: name(Self.alpha)).pass == 1
+        }
+        #expect(try await beta.known(tokens).count == 40)
+      }
+    }
+  }
+
   @Test(arguments: [
     // More, and nothing; more, and no step ahead; no cursor; one that is none.
     #"{"contacts":[],"cursor":"1-5","more":true}"#, #"{"contacts":[{"token":"TOKEN"}],"cursor":"1-1","more":true}"#,

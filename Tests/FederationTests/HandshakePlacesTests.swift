@@ -64,16 +64,26 @@ import Testing
     _ = try id(places.opened(from: [2], .known, at: now))
     _ = try id(places.opened(from: [3], .known, at: now))
     _ = try id(places.opened(from: [2], .known, at: now))
-    var displaced: [HandshakePlaces.ID] = []
-    for source in [3, 3, 2, 3] as [UInt8] {
-      guard case .admitted(_, let place?) = places.opened(from: [source], .known, at: now) else {
-        Issue.record("nothing gives way")
+    let verdict = places.opened(from: [3], .known, at: now)
+    guard case .admitted(_, let displaced) = verdict else {
+      Issue.record("\(verdict)")
+      return
+    }
+    #expect(displaced == first && displaced != honest)
+    #expect(places.count(of: .known) == 5)
+  }
+
+  @Test func `where no address has many places, the oldest connection gives way`() throws {
+    var places = HandshakePlaces(Self.bounds)
+    let ids = try (1...5).map { try id(places.opened(from: [UInt8($0)], .known, at: now)) }
+    for (index, source) in ([6, 6, 7] as [UInt8]).enumerated() {
+      let verdict = places.opened(from: [source], .known, at: now)
+      guard case .admitted(_, let displaced) = verdict else {
+        Issue.record("\(verdict)")
         return
       }
-      displaced.append(place)
+      #expect(displaced == ids[index])
     }
-    #expect(displaced.first == first && !displaced.contains(honest))
-    #expect(places.count(of: .known) == 5)
   }
 
   @Test func `an address that proves no peer is slowed down`() throws {

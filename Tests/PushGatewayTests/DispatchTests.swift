@@ -203,7 +203,10 @@ import Testing
   @Test func `a push that a push service refuses is given up, and one that it cannot take now failed`() async throws {
     try await PushSite.with { site in
       let data: JSONObject = ["endpoint": .text(site.subscription.endpoint), "auth": .text(site.subscription.auth)]
-      let rows = [(400, 200), (401, 200), (403, 200), (405, 200), (301, 200), (500, 502), (429, 502), (413, 200)]
+      let rows = [
+        (400, 200), (401, 200), (403, 200), (405, 200), (301, 200), (500, 502), (429, 502), (413, 200),
+        (408, 502),
+      ]
       for (status, told) in rows {
         site.browsers.service.answerAlways(.answer(status))
         try await site.gateway(RecordedTime().time) { gateway in

@@ -87,6 +87,25 @@ import Testing
     }
   }
 
+  /// As behind a clock that jumped beyond the days that maintenance has made.
+  @Test func `a removal makes the day that is missing`() async throws {
+    try await withPostgres { storage, server, url in
+      let (mailbox, source) = try (Sample.address(1), Sample.address(2))
+      try await storage.append([Sample.envelope(to: mailbox, from: source, id: 0)])
+      try server.sql(
+        """
+        DO $$ DECLARE part regclass; BEGIN
+          FOR part IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'acknowledged'::regclass
+          LOOP EXECUTE format('DROP TABLE %s', part); END LOOP;
+        END $$
+        """, in: url)
+      let waiting = try await storage.pending(in: mailbox, after: 0, limit: 10)
+      let place = MailboxPlace(mailbox, sequence: try #require(waiting.first).sequence)
+      #expect(try await storage.remove([MailboxRemoval(place, receipt: nil)]) == [place])
+      #expect(try server.sql("SELECT count(*) FROM acknowledged", in: url) == "1")
+    }
+  }
+
   @Test func `doctor knows the room for locks`() async throws {
     try await withPostgres { storage, server, url in
       let few = try await storage.diagnose().locks

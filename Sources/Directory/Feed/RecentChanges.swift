@@ -79,7 +79,8 @@ package final class RecentChanges: Sendable {
   func advance(to place: DirectoryPlace) { state.withLock { $0.cursor = place } }
 
   private func note(_ token: ContactToken, _ revision: UInt64, in state: inout State) {
-    state.revisions.insert(Swift.max(revision, state.revisions.young[token] ?? 0), for: token)
+    // A walk over a peer's contacts notes them by its own revision, behind later ones.
+    state.revisions.insert(Swift.max(revision, state.revisions[token] ?? 0), for: token)
     state.newest = Swift.max(revision, state.newest)
     if state.revisions.young.count >= partMax { Self.forgetOldest(&state) }
   }

@@ -246,32 +246,44 @@ extension DirectoryPuller {
   /// un-listed.
   ///
   /// Without a feed, a listing that changes between two pages may hide an entry from this pass. Its tag has changed
-  /// then, and the next pass brings the entry back. With a feed there is no such pass. So only an empty page is the
-  /// end, because an account that is added meanwhile moves others to higher offsets.
+  /// then, and the next pass brings the entry back. With a feed there is no such pass. An account that is added meanwhile
+  /// moves others to higher offsets: so the count does not say where the listing ends. One that is deleted moves them to
+  /// lower ones: so the end of each page is asked for again with the next.
   private func readPages(
     of peer: KnownPeer, upTo count: Int?, in pass: Int64, _ report: inout PullReport,
     _ allowance: inout ContactAllowance, _ turn: Turn
   ) async throws(SyncFailure) {
     let entriesMax = 2 * allowance.max + WireLimits.contactsPerPage
     // Peers of another make may have smaller pages; none needs a page for each entry.
-    let pagesMax = 64 + 2 * entriesMax / WireLimits.contactsPerPage
-    var pages = 0
-    while allowance.hasPlaces, count.map({ report.entries < $0 }) ?? true {
+    let pagesMax = 64 + 4 * entriesMax / WireLimits.contactsPerPage
+    // How far the pages have come, how much of the last one is asked for again, and its tokens.
+    var (pages, reached, again, last) = (0, 0, 0, Set<ContactToken>())
+    while allowance.hasPlaces, count.map({ reached < $0 }) ?? true {
       guard pages < pagesMax, report.entries < entriesMax else { throw .endless }
-      let page = try await reader.page(peer, offset: report.entries)
-      // An empty page before the count is reached ends the listing too (reference 1.13.5).
-      guard page.count > 0 else { break }
+      let page = try await reader.page(peer, offset: reached - again)
+      let fresh = page.accounts.filter { !last.contains($0.token) }
+      // An empty page before the count is reached ends the listing too (reference 1.13.5), and so does one with nothing
+      // but what was asked for again.
+      guard page.count > 0, !fresh.isEmpty || page.count > again else { break }
+      reached += page.count - again
+      let found = max(0, page.count - again)
+      // None of a page that is known from the last one: many accounts were added before it.
+      again = fresh.isEmpty || page.count == 1 ? 0 : max(1, page.count / Self.overlap)
+      last = Set(page.accounts.lazy.map(\.token))
       try await turn()
-      let (admitted, refused, rest) = try await admit(page.accounts, of: peer, allowance)
+      let (admitted, refused, rest) = try await admit(fresh, of: peer, allowance)
       allowance = rest
       try await SyncFailure.storing { () throws(StoreError) in
         try await directory.mergeContacts(admitted, of: peer.name, pass: pass)
       }
-      report.entries += page.count
+      report.entries += found
       report.refused += refused
       pages += 1
     }
   }
+
+  /// The part of a page that is asked for again: as many accounts may be deleted between two pages.
+  private static let overlap = 10
 
   /// Ends a pass. The store lists as many contacts then as the pass brought, or they are counted anew. An entry that
   /// moved between pages and came twice makes that count needless.

@@ -38,9 +38,9 @@ struct HandshakeBounds: Sendable {
 /// The connections of one process that have not finished their handshake, by the address that they come from.
 ///
 /// A place is taken when a connection is accepted. If all places of an address are taken, the newest connection
-/// displaces its oldest one; if all of a kind of address are, the oldest one of the address that has the most. A client
-/// that means to shake hands does it soon; one that does not is soon the oldest. So a peer that holds places from many
-/// addresses takes them from itself, and one kind takes no places from another.
+/// displaces its oldest one; if all of a kind of address are, the oldest one of the addresses that have the most. Where
+/// none has more than two, the oldest of all goes. A client that means to shake hands does it soon; one that does not is
+/// soon the oldest. One kind takes no places from another.
 struct HandshakePlaces {
   /// An IPv4 address, or the /64 of an IPv6 address; empty where there is none.
   typealias Source = [UInt8]
@@ -118,8 +118,14 @@ struct HandshakePlaces {
   private func displaced(by source: Source, _ kind: Kind, _ share: HandshakeBounds.Share) -> ID? {
     if kind != .balancer, counts[kind]?[source] ?? 0 >= share.places { return oldest(of: source, kind) }
     guard count(of: kind) >= share.placesOfAll else { return nil }
-    return counts[kind]?.max { $0.value < $1.value }.flatMap { oldest(of: $0.key, kind) }
+    let most = counts[kind]?.values.max() ?? 0
+    // A few are nothing that an address takes from others: then the oldest of all goes.
+    guard most > Self.placesFew else { return entries[kind]?.keys.first }
+    return entries[kind]?.first { counts[kind]?[$0.value.source] == most }?.key
   }
+
+  /// As many as an honest address may have in its handshake at once.
+  private static let placesFew = 2
 
   private func oldest(of source: Source, _ kind: Kind) -> ID? {
     entries[kind]?.first { $0.value.source == source }?.key

@@ -125,7 +125,8 @@ enum WebPushAnswer {
     case 200..<300: return .delivered(id: nil)
     case 404, 410: return .dead(reason(.target))
     case 429: return .temporary(reason(.quota), retryAfter: asked)
-    case 500...: return .temporary(reason(.server), retryAfter: asked)
+    // It asks for the same again: too slow, on the wrong connection, too early.
+    case 408, 421, 425, 500...: return .temporary(reason(.server), retryAfter: asked)
     default: return .refused(reason(.message))
     }
   }

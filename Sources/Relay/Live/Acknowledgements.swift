@@ -54,31 +54,42 @@ package final class Acknowledgements: Service {
     ///   fails over is soon back. A device that has gone is sent the others again when it is back.
     func remove(_ removals: [Removal]) async -> [Removal] {
       var groups = failureGroups(of: removals, max: Acknowledgements.removalsPerCall, failures: \.failures)[...]
-      while var group = groups.popFirst() {
-        do throws(StoreError) {
-          try await removeOnce(group)
-        } catch .unavailable {
-          await Pause.for(Self.pause)
-          group.removeAll { $0.session.hasEnded && $0.failures >= Self.triesBeyondEnd }
-          for index in group.indices { group[index].failures += 1 }
-          return groups.flatMap(\.self) + group
-        } catch {
-          await removeEach(group)
-        }
+      while let group = groups.popFirst() {
+        var left = await tried(group)
+        guard !left.isEmpty else { continue }
+        await Pause.for(Self.pause)
+        left.removeAll { $0.session.hasEnded && $0.failures >= Self.triesBeyondEnd }
+        for index in left.indices { left[index].failures += 1 }
+        return groups.flatMap(\.self) + left
       }
       return []
     }
 
+    /// - Returns: the removals that the store has left without an answer, and those behind them.
+    private func tried(_ removals: [Removal]) async -> [Removal] {
+      do throws(StoreError) {
+        try await removeOnce(removals)
+        return []
+      } catch .unavailable {
+        return removals
+      } catch {
+        return await triedEach(removals)
+      }
+    }
+
     /// The store refuses something among them: it fails for itself and not for its neighbours.
-    private func removeEach(_ removals: [Removal]) async {
-      for removal in removals {
+    private func triedEach(_ removals: [Removal]) async -> [Removal] {
+      for (index, removal) in removals.enumerated() {
         do throws(StoreError) {
           try await removeOnce([removal])
+        } catch .unavailable {
+          return Array(removals[index...])
         } catch {
           removal.session.removalFailed(removal.delivery.id)
           logger.error("an acknowledged message was not removed", metadata: ["error": "\(error)"])
         }
       }
+      return []
     }
 
     private func removeOnce(_ removals: [Removal]) async throws(StoreError) {

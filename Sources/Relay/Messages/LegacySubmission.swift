@@ -53,11 +53,14 @@ struct LegacySubmission: Sendable {
   }
 
   private func submit(_ submission: Submission, to relay: String?, from sender: DeviceAddress) async throws(Problem) {
-    guard let relay = try await homes.relay(for: submission.destination, named: relay) else {
+    // As with a bundle for one number.
+    guard relay == nil || submission.destination != sender.account else { throw Problem(.syncThroughRelay) }
+    let home =
+      submission.destination == sender.account ? nil : try await homes.relay(for: submission.destination, named: relay)
+    guard let relay = home else {
       _ = try await intake.accept(submission, from: .client(sender))
       return
     }
-    guard submission.destination != sender.account else { throw Problem(.syncThroughRelay) }
     try await courier.submit(submission, from: sender, to: relay)
   }
 

@@ -54,7 +54,7 @@ package final class BodyRoom: Sendable {
       return leaving
     }
     // Their memory is let go of outside of the lock.
-    for place in leaving { place.giveWay() }
+    for place in leaving { place.leave() }
     if !leaving.isEmpty { givenUp.increment(by: leaving.count) }
     return !place.hasEnded
   }
@@ -75,13 +75,14 @@ extension BodyRoom.State {
 /// The place of one body in a `BodyRoom`.
 final class BodyPlace: Sendable {
   private let room: BodyRoom
-  fileprivate let giveWay: @Sendable () -> Void
+  /// nil once it has ended: the room may remember a place for longer than its owner lives.
+  private let giveWay: Mutex<(@Sendable () -> Void)?>
   /// The bytes that are counted for it; less than 0 when it has ended. Changes under the room's lock alone.
   private let held = Atomic(0)
 
   fileprivate init(in room: BodyRoom, _ giveWay: @escaping @Sendable () -> Void) {
     self.room = room
-    self.giveWay = giveWay
+    self.giveWay = Mutex(giveWay)
   }
 
   /// Whether the body has given way, or has given its room back.
@@ -91,7 +92,16 @@ final class BodyPlace: Sendable {
   func grow(by bytes: Int) -> Bool { room.take(bytes, for: self) }
 
   /// Gives the room back.
-  func end() { room.end(self) }
+  func end() {
+    room.end(self)
+    giveWay.withLock { $0 = nil }
+  }
+
+  /// The room has taken its bytes away.
+  fileprivate func leave() {
+    let giveWay = giveWay.withLock { $0.take() }
+    giveWay?()
+  }
 
   /// - Returns: false when it has ended.
   fileprivate func raise(by bytes: Int) -> Bool {

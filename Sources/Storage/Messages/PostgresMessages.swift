@@ -89,23 +89,36 @@ extension PostgresStorage {
     if layout == .distributed, !watched.isEmpty {
       steps.append(PostgresAppend.othersStep(envelopes, in: watched, seenDay: seenDay))
     }
-    let results: [PostgresResult]
+    let results = try await withDays(seenDay, maintenance) { () async throws(PostgresError) in
+      try await connection.transaction(steps)
+    }
+    return PostgresAppended.places(of: envelopes, in: watched, results)
+  }
+
+  /// Runs `transaction`, and once more behind a day that was missing: maintenance makes days ahead, but a clock may jump
+  /// beyond them.
+  static func withDays(
+    _ seenDay: PostgresMailboxDays.Day?, _ maintenance: PostgresMaintenance,
+    _ transaction: () async throws(PostgresError) -> [PostgresResult]
+  ) async throws(StoreError) -> [PostgresResult] {
     do throws(PostgresError) {
-      results = try await connection.transaction(steps)
+      return try await transaction()
     } catch .refused(.checkViolation, _) {
-      // "No partition of relation found for row": the table has no other check.
+      // "No partition of relation found for row": the tables have no other check.
       try await maintenance.run { connection throws(StoreError) in
         try await PostgresPartitions.createMissing(seenDay: seenDay, over: connection)
       }
       do throws(PostgresError) {
-        results = try await connection.transaction(steps)
+        return try await transaction()
+      } catch .refused(.checkViolation, _) {
+        // Another day has begun meanwhile.
+        throw .unavailable(reason: "a day is missing that messages are stored under")
       } catch {
         throw error.storeError
       }
     } catch {
       throw error.storeError
     }
-    return PostgresAppended.places(of: envelopes, in: watched, results)
   }
 
   /// An envelope is left out when its mailbox took it in, or had it acknowledged, today or yesterday: to look into

@@ -23,12 +23,16 @@ extension PostgresStorage {
   ///   - seenDay: `PostgresStorage.seenDay`.
   static func remove(
     _ batch: [RemovalCalls.Member], layout: PostgresLayout, days: PostgresMailboxDays,
-    seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection
+    seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection, maintenance: PostgresMaintenance
   ) async {
     let remove = {
       (removals: [MailboxRemoval], removed: inout Set<MailboxPlace>) async throws(StoreError) in
-      try await Self.remove(
-        removals, adding: &removed, layout: layout, days: days, seenDay: seenDay, over: connection)
+      try await Self.remove(removals, adding: &removed, layout: layout, days: days, seenDay: seenDay) {
+        steps throws(StoreError) in
+        try await withDays(seenDay, maintenance) { () async throws(PostgresError) in
+          try await connection.transaction(steps)
+        }
+      }
     }
     var removed: Set<MailboxPlace> = []
     var failure: StoreError?
@@ -63,7 +67,8 @@ extension PostgresStorage {
   /// - Parameter removed: what was removed, also when a later statement fails.
   private static func remove(
     _ removals: [MailboxRemoval], adding removed: inout Set<MailboxPlace>, layout: PostgresLayout,
-    days: PostgresMailboxDays, seenDay: PostgresMailboxDays.Day?, over connection: PostgresConnection
+    days: PostgresMailboxDays, seenDay: PostgresMailboxDays.Day?,
+    run: ([PostgresStep]) async throws(StoreError) -> [PostgresResult]
   ) async throws(StoreError) {
     var named: Set<MailboxPlace> = []
     // As in `waiting`: a mailbox that was not read lately is looked for in every partition.
@@ -79,8 +84,7 @@ extension PostgresStorage {
         case .whole: [removeStep(chunk, from: firstDay, seenDay: seenDay)]
         case .distributed: [removedTable] + distributedRemoveSteps(chunk, from: firstDay, seenDay: seenDay)
         }
-      let results: [PostgresResult]
-      do throws(PostgresError) { results = try await connection.transaction(steps) } catch { throw error.storeError }
+      let results = try await run(steps)
       removed.formUnion(try places(Array(results.dropFirst(layout == .whole ? 0 : 1).prefix(1))))
     }
   }

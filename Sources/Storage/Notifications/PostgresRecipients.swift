@@ -170,10 +170,12 @@ extension PostgresStorage {
       """
       UPDATE notification_jobs AS j SET service = s.service
       FROM (
-        SELECT number, CASE provider WHEN 'apns' THEN 'apns' ELSE 'fcm' END AS service FROM notification_recipients
-        WHERE number = \(number)
+        SELECT k.id, CASE r.provider WHEN 'apns' THEN 'apns' ELSE 'fcm' END AS service
+        FROM notification_jobs AS k JOIN notification_recipients AS r ON r.number = k.recipient
+        WHERE k.recipient = \(number)
+        ORDER BY k.id FOR UPDATE OF k
       ) AS s
-      WHERE j.recipient = s.number AND j.service <> s.service
+      WHERE j.id = s.id AND j.service <> s.service
       """)
   }
 

@@ -18,8 +18,9 @@ package final class MessageBatcher: Sendable {
     /// Envelopes that wait in all. Beyond it an append fails at once, and its sender is told to come back.
     package var waitingEnvelopesMax = 20_000
     package var waitingBytesMax = 64 << 20
-    /// The part of it that one peer's envelopes may take, so that a peer keeps nobody else waiting.
-    package var peerShare = 0.25
+    /// The parts of it that envelopes of one peer, and of all of them, may take. A peer without anything there may have
+    /// one call all the same.
+    package var (peerShare, peersShare) = (0.25, 0.75)
     package init() {}
   }
 
@@ -60,8 +61,10 @@ package final class MessageBatcher: Sendable {
   }
 
   private let calls: Calls
-  private let peerMax: BatchQueue<Calls.Member>.Size
-  private let waitingOfPeers = Mutex<[RelayName: BatchQueue<Calls.Member>.Size]>([:])
+  private typealias Size = BatchQueue<Calls.Member>.Size
+  private let peerMax: Size
+  private let peersMax: Size
+  private let waitingOfPeers = Mutex<(each: [RelayName: Size], all: Size)>(([:], Size(items: 0)))
 
   /// - Parameter write: never called twice at once.
   package init(bounds: Bounds = Bounds(), write: @escaping Write) {
@@ -71,9 +74,11 @@ package final class MessageBatcher: Sendable {
         waiting: .init(items: bounds.waitingEnvelopesMax, bytes: bounds.waitingBytesMax), countsUnderWay: true),
       size: { .init(items: $0.envelopes.count, bytes: $0.byteCount) },
       run: { await Self.write($0, by: write) })
-    peerMax = .init(
-      items: Int(Double(bounds.waitingEnvelopesMax) * bounds.peerShare),
-      bytes: Int(Double(bounds.waitingBytesMax) * bounds.peerShare))
+    func part(_ share: Double) -> Size {
+      Size(
+        items: Int(Double(bounds.waitingEnvelopesMax) * share), bytes: Int(Double(bounds.waitingBytesMax) * share))
+    }
+    (peerMax, peersMax) = (part(bounds.peerShare), part(bounds.peersShare))
   }
 
   /// Writes `envelopes`, all or none; durable on return.
@@ -81,7 +86,7 @@ package final class MessageBatcher: Sendable {
   package func append(_ envelopes: [Envelope], watch: (any AppendWatch)? = nil) async throws(StoreError) {
     guard let first = envelopes.first else { return }
     let append = Append(envelopes, watch)
-    let size = BatchQueue<Calls.Member>.Size(items: envelopes.count, bytes: append.byteCount)
+    let size = Size(items: envelopes.count, bytes: append.byteCount)
     // The envelopes of one call come from one relay.
     guard takesShare(of: first.relay, size) else { throw Self.tooMany }
     defer { leaveShare(of: first.relay, size) }
@@ -91,22 +96,25 @@ package final class MessageBatcher: Sendable {
 
   private static let tooMany = StoreError.unavailable(reason: "too many messages wait to be stored")
 
-  /// - Returns: false when so much of the peer's waits already. A peer without anything there may have any one call.
-  private func takesShare(of peer: RelayName?, _ size: BatchQueue<Calls.Member>.Size) -> Bool {
+  /// - Returns: false when so much of the peer's, or of all peers', waits already.
+  private func takesShare(of peer: RelayName?, _ size: Size) -> Bool {
     guard let peer else { return true }
     return waitingOfPeers.withLock { waiting in
-      let sum = waiting[peer].map { $0 + size }
-      if let sum, !sum.fits(peerMax) { return false }
-      waiting[peer] = sum ?? size
+      let all = waiting.all + size
+      let own = waiting.each[peer].map { $0 + size }
+      if let own, !own.fits(peerMax) || !all.fits(peersMax) { return false }
+      waiting.each[peer] = own ?? size
+      waiting.all = all
       return true
     }
   }
 
-  private func leaveShare(of peer: RelayName?, _ size: BatchQueue<Calls.Member>.Size) {
+  private func leaveShare(of peer: RelayName?, _ size: Size) {
     guard let peer else { return }
     waitingOfPeers.withLock { waiting in
-      let rest = waiting[peer].map { $0 - size }
-      waiting[peer] = (rest?.items ?? 0) > 0 ? rest : nil
+      let rest = waiting.each[peer].map { $0 - size }
+      waiting.each[peer] = (rest?.items ?? 0) > 0 ? rest : nil
+      waiting.all = waiting.all - size
     }
   }
 

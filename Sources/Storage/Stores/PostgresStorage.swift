@@ -83,7 +83,8 @@ package final class PostgresStorage: Storage {
     }
     removals = RemovalCalls(bounds: Self.removalBounds, size: { .init(items: $0.count) }) { batch in
       await PostgresStorage.remove(
-        batch, layout: primary.layout.value(over: writes), days: days, seenDay: judge.seenDay, over: writes)
+        batch, layout: primary.layout.value(over: writes), days: days, seenDay: judge.seenDay, over: writes,
+        maintenance: maintenance)
     }
     draws = DrawCalls(bounds: Self.drawBounds, size: { .init(items: $0.devices.count) }) { batch in
       await PostgresStorage.draw(batch, layout: primary.layout.value(over: writes), over: writes)

@@ -27,6 +27,7 @@ extension PostgresStorage {
   }
 
   package func beginWakeSweep(pause: Duration, _ terms: WakeTerms) async throws(StoreError) {
+    try await freeWakes(terms)
     let lifetime = PostgresParameter(terms.lifetime.wakeMillis)
     _ = try await write(
       "begin_wake_sweep",
@@ -51,6 +52,48 @@ extension PostgresStorage {
         if count < Self.page || Task.isCancelled { break }
       }
     }
+  }
+
+  /// Where the last sweep began in the future, the clock was ahead, and has put rows off by its word. All that are put
+  /// off are free now; a job that is under way, or a device that was just woken, in a minute.
+  private func freeWakes(_ terms: WakeTerms) async throws(StoreError) {
+    let isBack = try await read(
+      "wake_clock_is_back",
+      """
+      SELECT began > floor(extract(epoch FROM now()) * 1000)::bigint + \(WakeTerms.skew.wakeMillis) FROM wake_sweeps
+      """
+    ).first { (row) throws(StoreError) in try row.boolean() }
+    guard isBack == true else { return }
+    let layout = await layout
+    let step = Self.freeStep(terms, layout)
+    while !Task.isCancelled {
+      let count = try await writeBulk([step]).first?.affectedRows ?? 0
+      // In a distributed store they go all at once.
+      if count < Self.page || layout == .distributed { break }
+    }
+  }
+
+  private static func freeStep(_ terms: WakeTerms, _ layout: PostgresLayout) -> PostgresStep {
+    let now: PostgresQuery = "floor(extract(epoch FROM now()) * 1000)::bigint"
+    let skew = PostgresParameter(WakeTerms.skew.wakeMillis)
+    let free: PostgresQuery = """
+      UPDATE wakes AS w
+      SET not_before = least(w.not_before, \(now)), newest = least(w.newest, \(now)),
+        requested = least(w.requested, \(now)), expires = least(w.expires, \(now) + \(terms.lifetime.wakeMillis)),
+        due = least(w.due, \(now) + CASE WHEN w.rests OR w.claim IS NOT NULL THEN \(skew) ELSE 0 END)
+      """
+    guard layout == .whole else {
+      return PostgresStep("free_wakes", "\(free) WHERE greatest(w.newest, w.not_before, w.due) > \(now) + \(skew)")
+    }
+    return PostgresStep(
+      "free_wakes",
+      """
+      WITH locked AS MATERIALIZED (
+        SELECT account, device FROM wakes WHERE greatest(newest, not_before, due) > \(now) + \(skew)
+        ORDER BY account, device LIMIT \(Int64(page)) FOR UPDATE
+      )
+      \(free) FROM locked AS l WHERE w.account = l.account AND w.device = l.device
+      """)
   }
 
   package func lastWakeSweep() async throws(StoreError) -> Timestamp {
