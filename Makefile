@@ -136,6 +136,7 @@ lint: ## Say what `format` would change, and check the documents, and the script
 	@if command -v shellcheck >/dev/null; then shellcheck -x cluster/*.sh scripts/*.sh deploy/debian/relay.postrm .ci/run; \
 	  else echo "shellcheck is not installed: the scripts were not checked"; fi
 	@scripts/lint-docs.py
+	@scripts/house-figures.py --check
 
 clean: ## Remove what was built
 	rm -rf .build .build-release .build-fuzz .build-threads .build-compare

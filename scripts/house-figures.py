@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Prints the figures that say how well this repository is kept, one a line, with their goals.
 
-Usage: scripts/house-figures.py [--names] [ROOT]
+Usage: scripts/house-figures.py [--names | --check] [ROOT]
 
-With --names, the places behind a figure follow it. The product is Sources without what is generated (*.pb.swift); the
+With --names, the places behind a figure follow it. With --check, only the figures are printed whose goal is 0 and that
+are more, with their places; the exit code is 1 then. The product is Sources without what is generated (*.pb.swift); the
 prose is its comments, README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md without docs/reference, which keeps
 texts of others. It counts like this:
 
@@ -32,15 +33,21 @@ OPENERS = ["What", "Who", "Whoever", "Of", "Where", "Those", "Whatever", "Whom"]
 def main():
     options = argparse.ArgumentParser(description="Prints the figures of this repository.")
     options.add_argument("--names", action="store_true", help="the places behind each figure too")
+    options.add_argument("--check", action="store_true", help="only what must be 0 and is not, and exit code 1 then")
     options.add_argument("root", nargs="?", default=pathlib.Path(__file__).parent.parent, metavar="ROOT")
     options = options.parse_args()
     root = pathlib.Path(options.root)
     product = Sources(root)
     prose = Prose(root, product)
-    for name, figure, goal, places in product.figures() + prose.figures():
+    figures = product.figures() + prose.figures()
+    if options.check:
+        figures = [row for row in figures if row[2] == 0 and row[1] != 0]
+    for name, figure, goal, places in figures:
         print(f"{name:<38} {figure:>8}" + (f"   (goal {goal})" if goal is not None else ""))
-        for place in places if options.names else []:
+        for place in places if options.names or options.check else []:
             print(f"  {place}")
+    if options.check and figures:
+        sys.exit(1)
 
 
 class Sources:

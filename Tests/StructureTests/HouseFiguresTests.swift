@@ -90,6 +90,17 @@ import Testing
     #expect(figure("lines of prose over 120 columns")?.places == ["README.md:9"], "\(output)")
   }
 
+  @Test func `what must be none and is not fails the check`() throws {
+    let (code, output) = try Self.tree.run("house-figures.py", "--check")
+    #expect(code == 1)
+    let rows = output.split(separator: "\n").map(String.init)
+    #expect(rows.contains { $0.hasPrefix("functions over 40 lines ") } && rows.contains("  README.md:9"), "\(output)")
+    #expect(!rows.contains { $0.hasPrefix("files ") || $0.hasPrefix("configuration keys ") }, "\(output)")
+    let clean = try PlantedTree(["Sources/Relay/Short.swift": "struct Short {}\n", "README.md": "It is short.\n"])
+      .run("house-figures.py", "--check")
+    #expect(clean.code == 0 && clean.output.isEmpty, "\(clean.output)")
+  }
+
   @Test func `a tree without sources has no figures`() throws {
     #expect(try PlantedTree(["README.md": ""]).run("house-figures.py").code == 1)
   }

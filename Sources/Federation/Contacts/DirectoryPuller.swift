@@ -246,9 +246,9 @@ extension DirectoryPuller {
   /// un-listed.
   ///
   /// Without a feed, a listing that changes between two pages may hide an entry from this pass. Its tag has changed
-  /// then, and the next pass brings the entry back. With a feed there is no such pass. An account that is added meanwhile
-  /// moves others to higher offsets: so the count does not say where the listing ends. One that is deleted moves them to
-  /// lower ones: so the end of each page is asked for again with the next.
+  /// then, and the next pass brings the entry back. With a feed there is no such pass. An account that is added
+  /// meanwhile moves others to higher offsets: so the count does not say where the listing ends. One that is deleted
+  /// moves them to lower ones: so the end of each page is asked for again with the next.
   private func readPages(
     of peer: KnownPeer, upTo count: Int?, in pass: Int64, _ report: inout PullReport,
     _ allowance: inout ContactAllowance, _ turn: Turn

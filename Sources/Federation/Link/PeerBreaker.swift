@@ -25,8 +25,9 @@ package struct PeerBreaker: Sendable, Equatable {
 
   package static let failuresMax = 3
   /// How long this process keeps its openings to itself after another one has contradicted it: twice as long where
-  /// that comes time after time, until the peer answers it. A process that alone does not reach the peer would else take
-  /// all others off it again and again. A finding that lasts for longer is told: others may have found it and keep it to themselves, too.
+  /// that comes time after time, until the peer answers it. A process that alone does not reach the peer would else
+  /// take all others off it again and again. A finding that lasts for longer is told: others may have found it and keep
+  /// it to themselves, too.
   package static let reserve = Duration.seconds(60)
   package static let reserveMax = reserve * 16
   /// A finding that is withdrawn within this time was contradicted. Behind it the peer may have come back.

@@ -39,8 +39,8 @@ struct HandshakeBounds: Sendable {
 ///
 /// A place is taken when a connection is accepted. If all places of an address are taken, the newest connection
 /// displaces its oldest one; if all of a kind of address are, the oldest one of the addresses that have the most. Where
-/// none has more than two, the oldest of all goes. A client that means to shake hands does it soon; one that does not is
-/// soon the oldest. One kind takes no places from another.
+/// none has more than two, the oldest of all goes. A client that means to shake hands does it soon; one that does not
+/// is soon the oldest. One kind takes no places from another.
 struct HandshakePlaces {
   /// An IPv4 address, or the /64 of an IPv6 address; empty where there is none.
   typealias Source = [UInt8]

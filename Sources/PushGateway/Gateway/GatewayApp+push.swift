@@ -152,9 +152,9 @@ extension DeviceOutcome {
     }
   }
 
-  /// Gives a push up that the service refuses (reference 7.2, 7.5; 13, number 3), whose endpoint is not allowed, or whose
-  /// text is too large even at its shortest. That is also so for a key that the subscription was not made for: a repeat
-  /// changes nothing before the key of the app does. All else failed.
+  /// Gives a push up that the service refuses (reference 7.2, 7.5; 13, number 3), whose endpoint is not allowed, or
+  /// whose text is too large even at its shortest. That is also so for a key that the subscription was not made for: a
+  /// repeat changes nothing before the key of the app does. All else failed.
   fileprivate init(webPush outcome: PushOutcome) {
     if case .refused(let reason) = outcome, reason.isHopeless || reason.isTooLarge {
       self = .dropped(reason)

@@ -95,8 +95,8 @@ extension PostgresStorage {
     return PostgresAppended.places(of: envelopes, in: watched, results)
   }
 
-  /// Runs `transaction`, and once more behind a day that was missing: maintenance makes days ahead, but a clock may jump
-  /// beyond them.
+  /// Runs `transaction`, and once more behind a day that was missing: maintenance makes days ahead, but a clock may
+  /// jump beyond them.
   static func withDays(
     _ seenDay: PostgresMailboxDays.Day?, _ maintenance: PostgresMaintenance,
     _ transaction: () async throws(PostgresError) -> [PostgresResult]

@@ -84,7 +84,8 @@ extension PostgresStorage {
     return results.first?.rowCount == 1
   }
 
-  /// Changes to counted rows take turns at the account, and so do sends and changes of the recipients that they resolve.
+  /// Changes to counted rows take turns at the account, and so do sends and changes of the recipients that they
+  /// resolve.
   static func accountTurn(_ account: NotificationUser) -> PostgresStep {
     PostgresStep(
       "notification_account_turn", "SELECT 1 FROM notification_accounts WHERE name = \(account) FOR NO KEY UPDATE")
