@@ -38,6 +38,16 @@ struct DistributedStoreTests {
     try await withPostgres { storage, _, _ in #expect(await storage.layout == .whole) }
   }
 
+  @Test func `a clock that was ahead keeps no device from being woken`() async throws {
+    try await withStore { storage, url in
+      let store = Store(storage: storage, clock: ManualClock(Sample.noon))
+      let devices = [try await store.registerAtGoogle(1), try await store.registerAtGoogle(2)]
+      try await store.putOff(devices)
+      try await Loopback.blocking { try CitusServers.shared().coordinator.sql(Store.dayAhead, in: url) }
+      try await store.expectFree(devices)
+    }
+  }
+
   @Test func `a batch for many accounts is stored and removed at all servers, or at none`() async throws {
     try await withStore { storage, url in
       let coordinator = try await Loopback.blocking { try CitusServers.shared().coordinator }

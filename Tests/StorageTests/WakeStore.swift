@@ -52,6 +52,33 @@ extension Store {
     }
   }
 
+  /// What a clock that was a day ahead would have left.
+  static let dayAhead = """
+    UPDATE wakes SET newest = newest + 86400000, not_before = not_before + 86400000, due = due + 86400000;
+    UPDATE wake_sweeps SET began = began + 86400000;
+    """
+
+  /// Wakes one of two devices, and leaves the push of the other one under way.
+  func putOff(_ devices: [DeviceAddress]) async throws {
+    for device in devices { try await ask(device) }
+    let jobs = try await claim(.fcm)
+    #expect(jobs.count == 2)
+    try await settle(jobs[0], .rest(pause: .seconds(3600), memory: .seconds(3600)))
+    try await storage.beginWakeSweep(pause: .zero, .both)
+  }
+
+  /// The next sweep frees both: one at once, the other one's claim in a minute.
+  func expectFree(_ devices: [DeviceAddress]) async throws {
+    try await storage.beginWakeSweep(pause: .zero, .both)
+    for device in devices { try await ask(device) }
+    let free = try await claim(.fcm)
+    #expect(free.count == 1)
+    let held = try #require(devices.first { $0 != free.first?.device })
+    let due = try #require(try await storage.waitingWake(of: held)).due
+    let limit = try await storage.lastWakeSweep().adding(WakeTerms.skew + .seconds(1))
+    #expect(due <= limit)
+  }
+
   /// The next job that becomes due.
   func nextClaim(_ provider: WakeProvider) async throws -> WakeJob? {
     try await eventually("a job is due") {

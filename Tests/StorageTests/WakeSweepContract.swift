@@ -40,41 +40,17 @@ import Testing
     try await Backend.embedded.withStore { store in
       let devices = [try await store.registerAtGoogle(1), try await store.registerAtGoogle(2)]
       store.clock.advance(day)
-      try await putOff(devices, store)
+      try await store.putOff(devices)
       store.clock.advance(.zero - day)
-      try await expectFree(devices, store)
+      try await store.expectFree(devices)
     }
     try await withPostgres { storage, server, url in
       let store = Store(storage: storage, clock: ManualClock(Sample.noon))
       let devices = [try await store.registerAtGoogle(1), try await store.registerAtGoogle(2)]
-      try await putOff(devices, store)
-      try server.sql(
-        """
-        UPDATE wakes SET newest = newest + 86400000, not_before = not_before + 86400000, due = due + 86400000;
-        UPDATE wake_sweeps SET began = began + 86400000;
-        """, in: url)
-      try await expectFree(devices, store)
+      try await store.putOff(devices)
+      try server.sql(Store.dayAhead, in: url)
+      try await store.expectFree(devices)
     }
-  }
-
-  private func putOff(_ devices: [DeviceAddress], _ store: Store) async throws {
-    for device in devices { try await store.ask(device) }
-    let jobs = try await store.claim(.fcm)
-    #expect(jobs.count == 2)
-    try await store.settle(jobs[0], .rest(pause: .seconds(3600), memory: .seconds(3600)))
-    try await store.storage.beginWakeSweep(pause: .zero, .both)
-  }
-
-  private func expectFree(_ devices: [DeviceAddress], _ store: Store) async throws {
-    try await store.storage.beginWakeSweep(pause: .zero, .both)
-    // One rests, and is asked for again; the other one's process has died, and its claim ends in a minute.
-    for device in devices { try await store.ask(device) }
-    let free = try await store.claim(.fcm)
-    #expect(free.count == 1)
-    let held = try #require(devices.first { $0 != free.first?.device })
-    let due = try #require(try await store.storage.waitingWake(of: held)).due
-    let limit = try await store.storage.lastWakeSweep().adding(WakeTerms.skew + .seconds(1))
-    #expect(due <= limit)
   }
 
   @Test(arguments: Backend.allCases)
