@@ -1,4 +1,3 @@
-import Foundation
 import Synchronization
 import TestSupport
 import TestTags
@@ -9,34 +8,24 @@ import Testing
 /// What callers get while hosts never answer.
 @Suite(.tags(.unit)) struct HostResolverTests {
   @Test func `one look-up serves all who ask for a host`() async throws {
-    let asked = Mutex<[String]>([])
-    let gate = BlockingGate()
+    let (hosts, gate) = (HeldHosts(["1.1.1.1"]), BlockingGate())
     defer { gate.open() }
-    let resolver = HostResolver.threads { host in
-      asked.withLock { $0.append(host) }
-      gate.wait()
-      return ["1.1.1.1"]
-    }
+    let resolver = hosts.resolver(behind: gate)
     // A caller that gives up ends no other caller's look-up, and none needs another one.
     for _ in 0..<100 { #expect(await resolver.addresses("slow.test", .zero) != ["1.1.1.1"]) }
     async let answer = resolver.addresses("slow.test", .seconds(60))
-    try await eventually("it is looked up") { asked.withLock { $0 } == ["slow.test"] }
+    try await eventually("it is looked up") { hosts.asked == ["slow.test"] }
     gate.open()
     #expect(await answer == ["1.1.1.1"])
   }
 
   /// Four others hang: what waits for a thread has not been asked.
   @Test func `a look-up that waits for a thread is no missing name`() async throws {
-    let asked = Mutex(0)
-    let gate = BlockingGate()
+    let (hosts, gate) = (HeldHosts([]), BlockingGate())
     defer { gate.open() }
-    let resolver = HostResolver.threads { _ in
-      asked.withLock { $0 += 1 }
-      gate.wait()
-      return []
-    }
+    let resolver = hosts.resolver(behind: gate)
     for number in 0..<4 { _ = await resolver.addresses("hangs\(number).test", .zero) }
-    try await eventually("all threads hang") { asked.withLock { $0 } == 4 }
+    try await eventually("all threads hang") { hosts.asked.count == 4 }
     #expect(await resolver.addresses("waits.test", .milliseconds(1)) == nil)
     #expect(await resolver.addresses("hangs0.test", .milliseconds(1)) == [])
     for number in 5..<64 { _ = await resolver.addresses("more\(number).test", .zero) }
@@ -47,21 +36,35 @@ import Testing
   }
 
   @Test func `an answer that comes too late is kept for the next one`() async throws {
-    let asked = Mutex(0)
-    let gate = BlockingGate()
+    let (hosts, gate) = (HeldHosts(["1.1.1.1"]), BlockingGate())
     defer { gate.open() }
-    let resolver = HostResolver.threads { _ in
-      asked.withLock { $0 += 1 }
-      gate.wait()
-      return ["1.1.1.1"]
-    }
+    let resolver = hosts.resolver(behind: gate)
     _ = await resolver.addresses("slow.test", .zero)
     gate.open()
     // It is there with no time to wait for it: nothing was asked again.
     try await eventually("it has come") { await resolver.addresses("slow.test", .zero) == ["1.1.1.1"] }
-    #expect(asked.withLock { $0 } == 1)
+    #expect(hosts.asked.count == 1)
     // For one: the next one asks.
     #expect(await resolver.addresses("slow.test", .seconds(60)) == ["1.1.1.1"])
-    #expect(asked.withLock { $0 } == 2)
+    #expect(hosts.asked.count == 2)
+  }
+}
+
+/// Look-ups that all have one answer, and wait for it at a gate.
+private final class HeldHosts: Sendable {
+  private let answer: [String]
+  private let hosts = Mutex<[String]>([])
+
+  init(_ answer: [String]) { self.answer = answer }
+
+  /// In the order in which they were asked for.
+  var asked: [String] { hosts.withLock { $0 } }
+
+  func resolver(behind gate: BlockingGate) -> HostResolver {
+    HostResolver.threads { [self] host in
+      hosts.withLock { $0.append(host) }
+      gate.wait()
+      return answer
+    }
   }
 }
