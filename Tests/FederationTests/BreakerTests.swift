@@ -145,7 +145,7 @@ import X509
     #expect(!breaker.isPrivate)
     contradict()
     now = now.adding(.seconds(60))
-    // What it finds then is news in two ways.
+    // The finding behind it is news in two ways.
     #expect(breaker.failed(.refused, now: now) == .redefined(.refused))
     #expect(!breaker.isPrivate)
   }

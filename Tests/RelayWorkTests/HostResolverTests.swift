@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayWork
 
-/// What callers get while hosts never answer.
+/// The answers that callers get while hosts never answer.
 @Suite(.tags(.unit)) struct HostResolverTests {
   @Test func `one look-up serves all who ask for a host`() async throws {
     let (hosts, gate) = (HeldHosts(["1.1.1.1"]), BlockingGate())

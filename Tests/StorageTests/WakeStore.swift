@@ -52,7 +52,7 @@ extension Store {
     }
   }
 
-  /// What a clock that was a day ahead would have left.
+  /// Makes rows look as a clock that was a day ahead would have left them.
   static let dayAhead = """
     UPDATE wakes SET newest = newest + 86400000, not_before = not_before + 86400000, due = due + 86400000;
     UPDATE wake_sweeps SET began = began + 86400000;

@@ -7,8 +7,8 @@ extension SQLiteStorage {
   }
 
   /// By token, as it is stored: an account that is added while a peer reads page after page moves others to higher
-  /// offsets, so that the peer sees some twice. One that is deleted moves them to lower ones: a peer that asks for the
-  /// end of each page again misses none.
+  /// offsets, so that the peer sees some twice. One that is deleted moves them to lower ones: a peer asks
+  /// for the end of each page again, and misses none unless more are deleted between two pages.
   package func accounts(offset: Int, limit: Int) async throws(StoreError) -> [ListedAccount] {
     let tokens = try await tokens()
     return try await read { db in

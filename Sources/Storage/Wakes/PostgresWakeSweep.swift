@@ -54,8 +54,9 @@ extension PostgresStorage {
     }
   }
 
-  /// Where the last sweep began in the future, the clock was ahead, and has put rows off by its word. All that are put
-  /// off are free now; a job that is under way, or a device that was just woken, in a minute.
+  /// Frees rows behind a clock that was ahead. Such a clock shows by the last sweep, which began in the future. Rows
+  /// that were put off by its word are free at once; a job that is under way, and a device that was just woken, in a
+  /// minute.
   private func freeWakes(_ terms: WakeTerms) async throws(StoreError) {
     let isBack = try await read(
       "wake_clock_is_back",

@@ -25,16 +25,7 @@ extension SQLiteStorage {
     let clock = clock.now()
     let now = clock.millis
     try await write { db in
-      // The clock was ahead when the last sweep began, and has put rows off by its word. All that are put off are free
-      // now; a job that is under way, or a device that was just woken, in a minute.
-      try db.run(
-        """
-        UPDATE wakes SET not_before = min(not_before, \(now)), newest = min(newest, \(now)),
-          requested = min(requested, \(now)), expires = min(expires, \(now + terms.lifetime.wakeMillis)),
-          due = min(due, iif(rests OR claim IS NOT NULL, \(now + WakeTerms.skew.wakeMillis), \(now)))
-        WHERE (SELECT began FROM wake_sweeps) > \(now + WakeTerms.skew.wakeMillis)
-          AND max(newest, not_before, due) > \(now + WakeTerms.skew.wakeMillis)
-        """)
+      try Self.freeWakes(now, terms, in: db)
       try db.run(
         """
         UPDATE wake_sweeps SET swept = iif(n.late, n.last, swept), ready = iif(n.late, n.last, bound), bound = n.last,
@@ -53,6 +44,19 @@ extension SQLiteStorage {
       try db.run("DELETE FROM wakes WHERE NOT rests AND expires < \(past) AND due < \(past - Timestamp.millisPerDay)")
       try db.run("DELETE FROM wake_history WHERE claimed < \(past - WakeAttempt.keptFor.wakeMillis)")
     }
+  }
+
+  /// As PostgreSQL's: frees rows behind a clock that was ahead.
+  private static func freeWakes(_ now: Int64, _ terms: WakeTerms, in db: Database) throws {
+    let late = now + WakeTerms.skew.wakeMillis
+    guard try db.row("SELECT 1 FROM wake_sweeps WHERE began > \(late)") != nil else { return }
+    try db.run(
+      """
+      UPDATE wakes SET not_before = min(not_before, \(now)), newest = min(newest, \(now)),
+        requested = min(requested, \(now)), expires = min(expires, \(now + terms.lifetime.wakeMillis)),
+        due = min(due, iif(rests OR claim IS NOT NULL, \(late), \(now)))
+      WHERE max(newest, not_before, due) > \(late)
+      """)
   }
 
   package func lastWakeSweep() async throws(StoreError) -> Timestamp {
